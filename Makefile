@@ -1,0 +1,35 @@
+# The two commands of the README: `make demo` and `make test`. Both make .venv themselves.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+DATA   ?= $(wildcard ../shared/data)
+
+.PHONY: demo test lint types unit docs clean
+
+# torch first and alone: with the exact version in place nothing else can pull another build of it.
+$(VENV)/.ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,docs]'
+	touch $@
+
+demo: $(VENV)/.ready
+	$(BIN)/bayspike run digits --preset demo --method bayes ewc sgd --seeds 1 --out runs/demo --force
+
+test: lint types unit docs
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+unit: $(VENV)/.ready
+	BAYSPIKE_DATA="$${BAYSPIKE_DATA:-$(abspath $(DATA))}" OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --cov --cov-report=term
+
+docs: $(VENV)/.ready
+	$(BIN)/mkdocs build --strict --quiet --site-dir build/site
+
+clean:
+	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache

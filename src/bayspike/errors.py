@@ -1,0 +1,34 @@
+"""The one kind of error that is the user's to mend.
+
+Everything a user can get wrong (an argument, a file, a combination of options) is raised as
+`UserError` with one sentence that says what, where and how to mend it. The command line prints that
+sentence and exits with code 2; a library user may catch it as the `ValueError` it is.
+"""
+
+
+class UserError(ValueError):
+    """One clear sentence: what is wrong, where, and how to mend it."""
+
+
+def require(condition: bool, sentence: str) -> None:
+    """Raise `UserError(sentence)` unless `condition` holds."""
+    if not condition:
+        raise UserError(sentence)
+
+
+def require_range(
+    name: str,
+    value: float,
+    low: float = float("-inf"),
+    high: float = float("inf"),
+    *,
+    low_open: bool = False,
+    high_open: bool = False,
+) -> None:
+    """Check `low <= value <= high` (or `<` at an open end); the error names argument, value and range."""
+    above = value > low if low_open else value >= low
+    below = value < high if high_open else value <= high
+    if not (above and below):  # a NaN fails both comparisons, so it is refused too
+        left = "(" if low_open or low == float("-inf") else "["
+        right = ")" if high_open or high == float("inf") else "]"
+        raise UserError(f"{name} must lie in {left}{low:g}, {high:g}{right}, but is {value!r}.")
