@@ -1,0 +1,8 @@
+"""Data sets, encoders and event-camera files.
+
+`load(name)` gives a `Dataset`; `status()` says which ones are at hand and how to get the others.
+"""
+
+from bayspike.data.base import CoordinateSamples, Dataset, Samples, SpikeSamples, StaticSamples, merge
+
+__all__ = ["CoordinateSamples", "Dataset", "Samples", "SpikeSamples", "StaticSamples", "merge"]
