@@ -146,8 +146,7 @@ class SpikeSamples:
         expected = (len(self.labels), self.time, -(-self.inputs // 8))
         require(
             self.packed.dtype == torch.uint8 and tuple(self.packed.shape) == expected,
-            f"Expected packed uint8 spikes of shape {expected}, "
-            f"got {self.packed.dtype} {tuple(self.packed.shape)}.",
+            f"Expected packed uint8 spikes of shape {expected}, got {self.packed.dtype} {tuple(self.packed.shape)}.",
         )
 
     def __len__(self) -> int:

@@ -1,0 +1,132 @@
+"""One value for every event recording: where, when and which way the brightness changed.
+
+The readers in `aedat.py` and `event_files.py` give an `Events`; `binned` turns it into spikes
+`(time, inputs)` with the channels in the order polarity, y, x.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayspike.errors import UserError, require
+
+MAX_FILE_BYTES = 2**31  # the longest DVS-Gesture recording has a hundredth of that
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """Events in the order of time: `t` in µs (int64), `x`, `y` (int16), `p` 0 or 1 (uint8)."""
+
+    t: NDArray[np.int64]
+    x: NDArray[np.int16]
+    y: NDArray[np.int16]
+    p: NDArray[np.uint8]
+    width: int
+    height: int
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @property
+    def duration(self) -> int:
+        """Time from the first to the last event, in µs."""
+        return int(self.t[-1] - self.t[0]) if len(self) else 0
+
+    def where(self, chosen: NDArray[np.bool_]) -> "Events":
+        return replace(self, t=self.t[chosen], x=self.x[chosen], y=self.y[chosen], p=self.p[chosen])
+
+    def window(self, start: int, stop: int) -> "Events":
+        """The events with `start <= t < stop`."""
+        first, last = np.searchsorted(self.t, [start, stop])
+        part = slice(int(first), int(last))
+        return replace(self, t=self.t[part], x=self.x[part], y=self.y[part], p=self.p[part])
+
+    def crop(self, left: int, top: int, width: int, height: int) -> "Events":
+        """The events inside a rectangle, with coordinates counted from its corner."""
+        inside = (self.x >= left) & (self.x < left + width) & (self.y >= top) & (self.y < top + height)
+        part = self.where(inside)
+        return replace(part, x=part.x - np.int16(left), y=part.y - np.int16(top), width=width, height=height)
+
+    def mirrored(self) -> "Events":
+        """Left and right exchanged."""
+        return replace(self, x=(self.width - 1 - self.x).astype(np.int16))
+
+
+def binned(
+    events: Events,
+    time: int,
+    step: int,
+    *,
+    start: int | None = None,
+    downsample: int = 1,
+    counts: bool = False,
+) -> NDArray[np.uint8]:
+    """Spikes `(time, 2 * height * width)`: `time` bins of `step` µs from `start` (or the first event) on.
+
+    `downsample` merges squares of that many pixels a side. A channel fires at most once a bin; with
+    `counts`, the number of its events is given instead (255 at most). Events outside the bins are left out.
+    """
+    require(time >= 1 and step >= 1, f"Binning needs time >= 1 and step >= 1 µs, got {time} and {step}.")
+    require(downsample >= 1, f"The down-sampling factor must be at least 1, but is {downsample}.")
+    width, height = -(-events.width // downsample), -(-events.height // downsample)
+    inputs = 2 * width * height
+    if len(events) == 0:
+        return np.zeros((time, inputs), dtype=np.uint8)
+    begin = int(events.t[0]) if start is None else start
+    part = events.window(begin, begin + time * step)
+    bins = (part.t - begin) // step
+    channel = (part.p.astype(np.int64) * height + part.y // downsample) * width + part.x // downsample
+    flat = bins * inputs + channel
+    if counts:
+        total = np.bincount(flat, minlength=time * inputs)
+        return np.minimum(total, 255).astype(np.uint8).reshape(time, inputs)
+    spikes = np.zeros(time * inputs, dtype=np.uint8)
+    spikes[flat] = 1
+    return spikes.reshape(time, inputs)
+
+
+def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """The whole of a regular file of at most `limit` bytes."""
+    try:
+        require(path.is_file(), f"{path} is not a file: give the path of a recording.")
+        size = path.stat().st_size
+        require(size <= limit, f"{path} has {size:,} bytes, more than the {limit:,} that are read.")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def checked(
+    path: Path,
+    events: Events,
+    offset: Callable[[int], int],
+    *,
+    sort: bool = False,
+) -> Events:
+    """`events` if they are sound; else one sentence with the file and the byte offset of the first bad one.
+
+    `offset` gives the byte offset of an event from its index. With `sort`, time that runs backwards is
+    put in order (stably) instead of refused.
+    """
+    require(len(events) > 0, f"{path} holds no events: the recording ends at byte {offset(0)}.")
+    outside = (events.x >= events.width) | (events.y >= events.height) | (events.x < 0) | (events.y < 0)
+    if outside.any():
+        first = int(np.argmax(outside))
+        raise UserError(
+            f"{path}: the event at byte {offset(first)} lies at x={events.x[first]}, y={events.y[first]}, "
+            f"outside the {events.width}×{events.height} sensor; the file is damaged or of another camera."
+        )
+    backwards = events.t[1:] < events.t[:-1]
+    if not backwards.any():
+        return events
+    if not sort:
+        first = int(np.argmax(backwards)) + 1
+        raise UserError(
+            f"{path}: time runs backwards at byte {offset(first)} (from {events.t[first - 1]} to "
+            f"{events.t[first]} µs); the file is damaged, or read it with sort=True."
+        )
+    order = np.argsort(events.t, kind="stable")
+    return replace(events, t=events.t[order], x=events.x[order], y=events.y[order], p=events.p[order])
