@@ -1,0 +1,146 @@
+"""Bernoulli mean-field variational inference for ±1 weights (paper, Algorithm 2; eqs. bayes-update, GS-trick,
+bayes-RP-grad and bayesbisnn-cont).
+
+    w^r ← (1 − ηρ)·w^r − η·[ ∂/∂μ E_q[mean loss] − ρ·w^r₀ ]
+
+on the natural parameters w^r, with μ = tanh(w^r). The derivative is estimated
+
+- at the `synapse`: relaxed weights w = tanh((w^r + δ)/τ), δ a logistic draw, and the factor
+  (1 − w²)/(τ(1 − tanh²(w^r))) times the gradient at w: the letter of Algorithm 2;
+- at the `neuron`: an *approximation* by the central limit theorem, u ~ N(μ·pre, (1 − μ²)·pre²), differentiated
+  with respect to μ directly through mean and variance. No relaxation, fewer draws; good for large fan-in.
+
+At the end of a task the logits become the prior's w^r₀ of the next.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from bayspike.errors import UserError, require_range
+from bayspike.local import LocalGradient
+from bayspike.network import Drive
+from bayspike.posteriors import Bernoulli
+from bayspike.rules.base import initial_weights
+
+LARGEST_EXPONENT = 80.0  # e^80 is finite in single precision
+SMALLEST_UNIFORM = 1e-7  # keeps the logistic draw finite
+
+
+class BernoulliState(NamedTuple):
+    logits: Tensor
+    prior_logits: Tensor
+
+
+class RelaxedWeights(NamedTuple):
+    """Relaxed binary weights `(samples, neurons, pre)` and their derivatives with respect to μ."""
+
+    matrices: Tensor
+    slope: Tensor
+
+    def __call__(self, pre: Tensor) -> Tensor:
+        samples, neurons, fan_in = self.matrices.shape
+        repeated = pre.view(samples, -1, fan_in)
+        return torch.bmm(repeated, self.matrices.transpose(1, 2)).view(-1, neurons)
+
+
+@dataclass
+class SampledBinaryPotential:
+    """Potentials drawn at the neurons by the central limit theorem. Remembers noise/σ for the derivative."""
+
+    mean: Tensor  # μ
+    generator: torch.Generator
+    noise_over_spread: Tensor | None = None
+
+    def __call__(self, pre: Tensor) -> Tensor:
+        potential = pre @ self.mean.T
+        variance = pre.square() @ (1 - self.mean.square()).T
+        spread = variance.clamp_min_(torch.finfo(potential.dtype).tiny).sqrt_()
+        noise = torch.empty_like(potential).normal_(generator=self.generator)
+        # where the spread is nil (no trace yet, or every weight certain) there is nothing to differentiate
+        self.noise_over_spread = torch.where(spread > 1e-6, noise / spread, 0.0)
+        return potential.addcmul_(spread, noise)
+
+
+@dataclass(frozen=True)
+class BernoulliVI:
+    """Bayesian learning of ±1 weights.
+
+    lr, temperature, tau: η, ρ and τ of the paper. init_scale: spread of the first logits around the prior's 0.
+    """
+
+    lr: float = 1.0
+    temperature: float = 1e-6
+    tau: float = 1.0
+    init_scale: float = 1.0
+    sampling: Literal["neuron", "synapse"] = "synapse"
+    samples: int = 1
+
+    binary = True
+    needs_fisher = False
+
+    def __post_init__(self) -> None:
+        require_range("lr", self.lr, 0)
+        require_range("temperature", self.temperature, 0)
+        require_range("lr · temperature", self.lr * self.temperature, 0, 1)
+        require_range("tau", self.tau, 0, low_open=True)
+        require_range("init_scale", self.init_scale, 0)
+        require_range("samples", self.samples, 1)
+        if self.sampling not in ("neuron", "synapse"):
+            raise UserError(f"sampling must be 'neuron' or 'synapse', but is {self.sampling!r}.")
+
+    def init(self, shape: tuple[int, int], generator: torch.Generator) -> BernoulliState:
+        logits = initial_weights(shape, self.init_scale, generator)
+        return BernoulliState(logits, torch.zeros_like(logits))
+
+    def drive(self, state: BernoulliState, generator: torch.Generator) -> Drive:
+        if self.sampling == "neuron":
+            return SampledBinaryPotential(torch.tanh(state.logits), generator)
+        uniform = torch.empty(self.samples, *state.logits.shape, dtype=state.logits.dtype, device=state.logits.device)
+        uniform.uniform_(SMALLEST_UNIFORM, 1 - SMALLEST_UNIFORM, generator=generator)
+        shifted = uniform.logit_().mul_(0.5).add_(state.logits).div_(self.tau)
+        return RelaxedWeights(torch.tanh(shifted), relaxation_slope(state.logits, shifted, self.tau))
+
+    def update(self, state: BernoulliState, gradient: LocalGradient) -> BernoulliState:
+        logits, prior = state
+        slope = self._mean_parameter_gradient(gradient)
+        logits.mul_(1 - self.lr * self.temperature).sub_(slope, alpha=self.lr)
+        logits.add_(prior, alpha=self.lr * self.temperature)
+        return BernoulliState(logits, prior)
+
+    def _mean_parameter_gradient(self, gradient: LocalGradient) -> Tensor:
+        """∂/∂μ of the expected mean loss, `(neurons, pre)`."""
+        drive, delta, pre = gradient.drive, gradient.delta, gradient.pre
+        if isinstance(drive, SampledBinaryPotential):
+            assert drive.noise_over_spread is not None
+            by_variance = (delta * drive.noise_over_spread).T @ pre.square() / gradient.batch
+            return gradient.mean().addcmul_(drive.mean, by_variance, value=-1)
+        assert isinstance(drive, RelaxedWeights)
+        samples, _, fan_in = drive.matrices.shape
+        delta_by_sample = delta.view(samples, -1, delta.shape[1]) / gradient.batch
+        by_sample = torch.bmm(delta_by_sample.transpose(1, 2), pre.view(samples, -1, fan_in))
+        return by_sample.mul_(drive.slope).sum(dim=0)
+
+    def end_task(self, state: BernoulliState, fisher: Tensor | None = None) -> BernoulliState:
+        return BernoulliState(state.logits, state.logits.clone())
+
+    def posterior(self, state: BernoulliState) -> Bernoulli:
+        return Bernoulli(state.logits)
+
+
+def relaxation_slope(logits: Tensor, shifted: Tensor, tau: float) -> Tensor:
+    """dw/dμ = (1 − w²)/(τ(1 − tanh²(w^r))) with w = tanh(shifted), as a quotient of cosines taken in logarithms.
+
+    Neither overflows nor divides by zero for large logits, where both 1 − w² and 1 − tanh² vanish.
+    """
+    exponent = 2 * (_log_cosh(logits) - _log_cosh(shifted))
+    return exponent.clamp_(max=LARGEST_EXPONENT).exp_().div_(tau)
+
+
+def _log_cosh(x: Tensor) -> Tensor:
+    """log cosh(x) + log 2, without overflow."""
+    size = x.abs()
+    return size + softplus(-2 * size)

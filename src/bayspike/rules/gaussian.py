@@ -1,0 +1,155 @@
+"""Gaussian mean-field variational inference, online (paper, Algorithm 1; eqs. bayes-update-*-ogn, continual:…-final).
+
+At every time-step, with g the per-example gradients at weights drawn from q = N(m, 1/p):
+
+    p ← (1 − ηρ)·p + η·[ mean(g²) + ρ·p₀ ]
+    m ← m − η/p · [ mean(g) − ρ·p₀·(m₀ − m) ]
+
+At the end of a task q becomes the prior (m₀, p₀) of the next.
+
+Where the weights are drawn:
+- `synapse`: one matrix per time-step (and per sample), shared by the batch: the letter of Algorithm 1.
+- `neuron`: given its traces the potential of a neuron is exactly N(m·pre, (1/p)·pre²), and a local loss depends on the
+  weights through that potential alone; so it is drawn there, afresh for every example. Same expectations, fewer
+  draws, less variance.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from bayspike.errors import UserError, require_range
+from bayspike.local import LocalGradient
+from bayspike.network import Drive
+from bayspike.posteriors import Gaussian
+from bayspike.quantize import Grid
+from bayspike.rules.base import initial_weights
+
+
+class Scratch(NamedTuple):
+    """Buffers of one layer, reused at every step; `variance` is 1/precision throughout."""
+
+    variance: Tensor
+    gradient: Tensor
+
+
+class GaussianState(NamedTuple):
+    mean: Tensor
+    precision: Tensor
+    prior_mean: Tensor
+    prior_precision: Tensor
+    scratch: Scratch | None = None
+
+
+class SampledWeights(NamedTuple):
+    """Weights drawn at the synapses, `(samples, neurons, pre)`; the batch holds one repetition per sample."""
+
+    matrices: Tensor
+
+    def __call__(self, pre: Tensor) -> Tensor:
+        samples, neurons, fan_in = self.matrices.shape
+        repeated = pre.view(samples, -1, fan_in)
+        return torch.bmm(repeated, self.matrices.transpose(1, 2)).view(-1, neurons)
+
+
+class SampledPotential(NamedTuple):
+    """Potentials drawn at the neurons, independently for every example."""
+
+    mean: Tensor
+    variance: Tensor
+    generator: torch.Generator
+
+    def __call__(self, pre: Tensor) -> Tensor:
+        potential = pre @ self.mean.T
+        spread = (pre.square() @ self.variance.T).sqrt_()
+        noise = torch.empty_like(potential).normal_(generator=self.generator)
+        return potential.addcmul_(spread, noise)
+
+
+@dataclass(frozen=True)
+class GaussianVI:
+    """Bayesian learning of real-valued weights.
+
+    lr, temperature: η and ρ of the paper; their product must stay below 1, which keeps the precision positive.
+    precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
+    prior_precision: p₀ of the first task; the prior mean is zero. init_precision: where p starts (None: at p₀).
+    grid: train with weights rounded to 8 bits (straight-through); a draw at the neurons then carries the
+    variance step²/12 of a dithered rounding.
+    """
+
+    lr: float = 1000.0
+    temperature: float = 1e-8
+    prior_precision: float = 3000.0
+    precision_lr: float | None = None
+    init_precision: float | None = None
+    init_scale: float = 1.0
+    sampling: Literal["neuron", "synapse"] = "neuron"
+    samples: int = 1
+    grid: Grid | None = None
+
+    binary = False
+    needs_fisher = False
+
+    def __post_init__(self) -> None:
+        require_range("lr", self.lr, 0)
+        require_range("temperature", self.temperature, 0)
+        require_range("lr · temperature", self.lr * self.temperature, 0, 1, high_open=True)
+        require_range("precision_lr · temperature", self.precision_rate * self.temperature, 0, 1, high_open=True)
+        require_range("prior_precision", self.prior_precision, 0, low_open=True)
+        if self.init_precision is not None:
+            require_range("init_precision", self.init_precision, 0, low_open=True)
+        require_range("init_scale", self.init_scale, 0)
+        require_range("samples", self.samples, 1)
+        if self.sampling not in ("neuron", "synapse"):
+            raise UserError(f"sampling must be 'neuron' or 'synapse', but is {self.sampling!r}.")
+
+    @property
+    def precision_rate(self) -> float:
+        return self.lr if self.precision_lr is None else self.precision_lr
+
+    def init(self, shape: tuple[int, int], generator: torch.Generator) -> GaussianState:
+        mean = initial_weights(shape, self.init_scale, generator)
+        start = self.prior_precision if self.init_precision is None else self.init_precision
+        return GaussianState(
+            mean=mean,
+            precision=torch.full_like(mean, start),
+            prior_mean=torch.zeros_like(mean),
+            prior_precision=torch.full_like(mean, self.prior_precision),
+        )
+
+    def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
+        scratch = state.scratch or _scratch(state)
+        if self.sampling == "synapse":
+            weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
+            return SampledWeights(weights if self.grid is None else self.grid.round(weights))
+        variance = scratch.variance
+        if self.grid is not None:
+            variance = variance + self.grid.step**2 / 12
+        return SampledPotential(state.mean, variance, generator)
+
+    def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
+        mean, precision, prior_mean, prior_precision, scratch = state
+        variance, step = scratch or _scratch(state)
+        rate, pull = self.precision_rate, self.temperature
+        gradient.add_mean_square_to(precision, keep=1 - rate * pull, rate=rate)
+        precision.add_(prior_precision, alpha=rate * pull)
+        torch.reciprocal(precision, out=variance)
+        # mean(g) + ρ·p₀·(m − m₀), one pass a term
+        gradient.mean(out=step)
+        if pull > 0:
+            step.addcmul_(prior_precision, mean, value=pull)
+            step.addcmul_(prior_precision, prior_mean, value=-pull)
+        mean.addcmul_(step, variance, value=-self.lr)
+        return GaussianState(mean, precision, prior_mean, prior_precision, Scratch(variance, step))
+
+    def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
+        return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone())
+
+    def posterior(self, state: GaussianState) -> Gaussian:
+        return Gaussian(state.mean, state.precision)
+
+
+def _scratch(state: GaussianState) -> Scratch:
+    return Scratch(state.precision.reciprocal(), torch.empty_like(state.mean))
