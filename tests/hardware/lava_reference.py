@@ -80,9 +80,7 @@ def run_netx(path, spikes, layers):
     source = Source(data=np.ascontiguousarray(spikes.T.astype(np.int32)))
     source.s_out.connect(net.inp)
     sinks = [_sink(layer.out, time) for layer in net.layers[:-1]] + [_sink(net.out, time)]
-    config = Loihi1SimCfg(
-        select_tag="fixed_pt", exception_proc_model_map={RecurrentDense: PyRecurrentDenseModel}
-    )
+    config = Loihi1SimCfg(select_tag="fixed_pt", exception_proc_model_map={RecurrentDense: PyRecurrentDenseModel})
     try:
         source.run(condition=RunSteps(num_steps=time), run_cfg=config)
         return [sink.data.get().T.astype(np.uint8) for sink in sinks]

@@ -3,8 +3,8 @@
     python3.10 -m pip install lava-nc==0.10.0 "numpy<2"
     python3.10 tests/hardware/make_lava_fixtures.py
 
-Each file holds the integer network, the input spikes, and spikes, current and voltage of every layer after every
-time-step, as Lava computed them. This script does not use bayspike, so the fixtures are an answer of its own.
+Each file holds the integer network, the input spikes, and spikes, current and voltage of every layer after
+every time-step, as Lava computed them. This script does not use bayspike: the answers are independent.
 """
 
 from pathlib import Path
@@ -16,9 +16,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 FIELDS = ("threshold", "current_decay", "voltage_decay", "weight_exponent")
 
 
-def layer(
-    rng, neurons, inputs, low=-256, high=254, recurrent=0, threshold=600, decays=(1200, 400), exponent=0
-):
+def layer(rng, neurons, inputs, low=-256, high=254, recurrent=0, threshold=600, decays=(1200, 400), exponent=0):
     """Random even weights in low … high; `recurrent` is the largest lateral weight (0: none)."""
     lateral = 2 * rng.integers(-recurrent // 2, recurrent // 2 + 1, (neurons, neurons)) if recurrent else None
     return {
@@ -48,7 +46,7 @@ def cases(rng):
             ],
             0.4,
         ),
-        # nearly no decay and strong inputs: the current wraps around both ways, the voltage saturates both ways
+        # nearly no decay and strong inputs: currents wrap around, voltages saturate, both ways
         "wrap_and_saturate": (
             [
                 layer(rng, 8, 64, low=160, threshold=131071, decays=(1, 0)),

@@ -1,4 +1,4 @@
-"""The integer network against Lava's own trajectories, and against plain integer arithmetic written out by hand."""
+"""The integer network against Lava's own trajectories and against integer arithmetic by hand."""
 
 from pathlib import Path
 
@@ -43,18 +43,18 @@ def by_hand(one: FixedPointLayer, spikes):
     def decay(x, d):
         return (1 if x >= 0 else -1) * ((abs(x) * (4096 - d)) >> 12)
 
+    def dot(row, spikes):
+        return sum(int(w) * s for w, s in zip(row, spikes, strict=True))
+
     def shift(x, e):
         return x << e if e >= 0 else x >> -e
 
     for now in spikes.tolist():
         fired = []
         for i in range(one.neurons):
-            arriving = shift(
-                sum(int(w) * s for w, s in zip(one.weight[0, i], before, strict=True)), one.weight_exponent
-            )
+            arriving = shift(dot(one.weight[0, i], before), one.weight_exponent)
             if one.recurrent is not None:
-                lateral = sum(int(w) * s for w, s in zip(one.recurrent[0, i], own, strict=True))
-                arriving += shift(lateral, one.weight_exponent)
+                arriving += shift(dot(one.recurrent[0, i], own), one.weight_exponent)
             u = decay(current[i], one.current_decay) + (arriving << 6)
             while u > 2**23:
                 u -= 2**24

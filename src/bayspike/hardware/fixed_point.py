@@ -97,8 +97,7 @@ class FixedPointNetwork:
             )
         require(
             len(self.readouts) in (0, len(self.layers)),
-            f"readouts must be none or one for each of the {len(self.layers)} layers, "
-            f"but are {len(self.readouts)}.",
+            f"readouts must be none or one for each of the {len(self.layers)} layers, but are {len(self.readouts)}.",
         )
         for index, (layer, readout) in enumerate(zip(self.layers, self.readouts, strict=False)):
             require(
@@ -144,9 +143,7 @@ class LayerRun(NamedTuple):
     largest_input: int  # largest |a_t|; the chip's synaptic accumulator is declared as 16 bits
 
 
-def run(
-    network: FixedPointNetwork, spikes: NDArray[np.generic], trajectories: bool = False
-) -> list[LayerRun]:
+def run(network: FixedPointNetwork, spikes: NDArray[np.generic], trajectories: bool = False) -> list[LayerRun]:
     """Run `spikes` `(time, batch, inputs)` through all members; one `LayerRun` for each layer.
 
     `trajectories=True` also keeps current and voltage at every step.
@@ -183,9 +180,7 @@ def check_binary_spikes(spikes: NDArray[np.generic], inputs: int) -> None:
     if spikes.ndim != 3 or spikes.shape[2] != inputs:
         raise UserError(f"spikes must have the shape (time, batch, {inputs}), but have {spikes.shape}.")
     if not bool(((spikes == 0) | (spikes == 1)).all()):
-        raise UserError(
-            "spikes must be binary (0 or 1), as the chip's are; encode graded values as spikes first."
-        )
+        raise UserError("spikes must be binary (0 or 1), as the chip's are; encode graded values as spikes first.")
 
 
 def _run_layer(layer: FixedPointLayer, below: NDArray[np.uint8], trajectories: bool) -> LayerRun:
@@ -227,7 +222,7 @@ def _run_layer(layer: FixedPointLayer, below: NDArray[np.uint8], trajectories: b
 
 
 def _synaptic_input(layer: FixedPointLayer, below: NDArray[np.uint8]) -> Iterator[Floats]:
-    """a_t of every step, `(members, batch, neurons)`, from the spikes one step before; many steps a product."""
+    """a_t of every step, `(members, batch, neurons)`, from the spikes one step before."""
     time, batch = below.shape[1:3]
     weight = _exact(layer.weight)
     per_step = layer.members * batch * max(layer.neurons, layer.inputs) * weight.itemsize
@@ -258,8 +253,7 @@ def _shift(total: Floats, exponent: int) -> Floats:
 def _check_weights(name: str, weight: Integers) -> None:
     require(
         weight.ndim == 3 and weight.dtype == np.int16 and weight.size > 0,
-        f"{name} must be int16 of the shape (members, neurons, inputs), "
-        f"but is {weight.dtype} of {weight.shape}.",
+        f"{name} must be int16 of the shape (members, neurons, inputs), but is {weight.dtype} of {weight.shape}.",
     )
     low, high = WEIGHT_RANGE
     require(

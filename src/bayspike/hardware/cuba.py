@@ -1,0 +1,117 @@
+"""A trained committee as plain arrays: current-based leaky integrate-and-fire neurons (CUBA-LIF).
+
+With reset to zero the spike response model of the paper is the neuron that chips and exchange formats know:
+
+    i_t = a·i_t−1 + W s_t−1,    v_t = b·v_t−1 + i_t,    s_t = [v_t > threshold],    v_t ← 0 where s_t = 1
+
+with a the synaptic and b the membrane decay. The gain of the filter is folded into W. All exports start here.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bayspike.errors import UserError, require, require_range
+from bayspike.filters import DoubleExponential
+from bayspike.network import Network
+
+
+@dataclass(frozen=True)
+class CubaLayer:
+    """One layer of all members of a committee."""
+
+    weight: NDArray[np.float64]  # (members, neurons, inputs), gain included
+    synapse_decay: float
+    membrane_decay: float
+    threshold: float
+    recurrent: NDArray[np.float64] | None = None  # (members, neurons, neurons)
+
+    def __post_init__(self) -> None:
+        require(
+            self.weight.ndim == 3 and bool(np.isfinite(self.weight).all()),
+            f"weight must be finite and of the shape (members, neurons, inputs), but has {self.weight.shape}.",
+        )
+        if self.recurrent is not None:
+            expected = (self.members, self.neurons, self.neurons)
+            require(
+                self.recurrent.shape == expected and bool(np.isfinite(self.recurrent).all()),
+                f"recurrent must be finite and of the shape {expected}, but has {self.recurrent.shape}.",
+            )
+        require_range("synapse_decay", self.synapse_decay, 0, 1, high_open=True)
+        require_range("membrane_decay", self.membrane_decay, 0, 1, high_open=True)
+        require_range("threshold", self.threshold, 0, low_open=True)
+
+    @property
+    def members(self) -> int:
+        return int(self.weight.shape[0])
+
+    @property
+    def neurons(self) -> int:
+        return int(self.weight.shape[1])
+
+    @property
+    def inputs(self) -> int:
+        return int(self.weight.shape[2])
+
+
+@dataclass(frozen=True)
+class CubaNetwork:
+    """A committee; `readouts` (classes, neurons), one for each layer, are common to all members."""
+
+    layers: tuple[CubaLayer, ...]
+    readouts: tuple[NDArray[np.float32], ...]
+
+    @property
+    def members(self) -> int:
+        return self.layers[0].members
+
+    @property
+    def inputs(self) -> int:
+        return self.layers[0].inputs
+
+
+def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
+    """The committee of `network` with `weights`, one tensor `(members, neurons, pre)` or `(neurons, pre)` a layer."""
+    require(
+        len(weights) == len(network.layers),
+        f"weights must be one tensor for each of the {len(network.layers)} layers, but are {len(weights)}.",
+    )
+    layers: list[CubaLayer] = []
+    for index, (layer, given) in enumerate(zip(network.layers, weights, strict=True)):
+        filter = layer.neuron.filter
+        if not isinstance(filter, DoubleExponential):
+            raise UserError(
+                f"layer {index} cannot be exported: its filter is {type(filter).__name__}, but chips and NIR's CubaLIF "
+                f"know only a synaptic and a membrane decay; train with the DoubleExponential filter."
+            )
+        if layer.neuron.reset != "zero":
+            kind = "an exponential refractory kernel" if layer.neuron.reset == "refractory" else "reset by subtraction"
+            raise UserError(
+                f"layer {index} cannot be exported: it has {kind} (reset={layer.neuron.reset!r}), but Loihi and NIR's "
+                f"CubaLIF reset the membrane to zero; train with reset='zero'."
+            )
+        matrix = given.detach().cpu().double().numpy() * filter.gain
+        matrix = matrix[None] if matrix.ndim == 2 else matrix
+        require(
+            matrix.ndim == 3 and matrix.shape[1:] == layer.shape,
+            f"weights of layer {index} must have the shape (members, {layer.neurons}, {layer.pre}), "
+            f"but have {tuple(given.shape)}.",
+        )
+        require(
+            not layers or matrix.shape[0] == layers[0].members,
+            f"layer {index} has {matrix.shape[0]} members, but layer 0 has {layers[0].members if layers else 0}.",
+        )
+        layers.append(
+            CubaLayer(
+                weight=matrix[:, :, : layer.inputs],
+                synapse_decay=filter.synapse_decay,
+                membrane_decay=filter.membrane_decay,
+                threshold=layer.neuron.threshold,
+                recurrent=matrix[:, :, layer.inputs :] if layer.recurrent else None,
+            )
+        )
+    readouts = tuple(layer.readout.detach().cpu().float().numpy() for layer in network.layers)
+    return CubaNetwork(tuple(layers), readouts)

