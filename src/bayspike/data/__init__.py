@@ -1,8 +1,9 @@
 """Data sets, encoders and event-camera files.
 
-`load(name)` gives a `Dataset`; `status()` says which ones are at hand and how to get the others.
+`load(name)` gives a `Dataset`; `bayspike.data.catalogue` says which ones are at hand and how to get the others.
 """
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples, SpikeSamples, StaticSamples, merge
+from bayspike.data.catalogue import load
 
-__all__ = ["CoordinateSamples", "Dataset", "Samples", "SpikeSamples", "StaticSamples", "merge"]
+__all__ = ["CoordinateSamples", "Dataset", "Samples", "SpikeSamples", "StaticSamples", "load", "merge"]
