@@ -2,9 +2,11 @@
 
 from bayspike.rules.base import Rule, initial_weights, state_bytes
 from bayspike.rules.bernoulli import BernoulliVI
+from bayspike.rules.ewc import EWC
 from bayspike.rules.gaussian import GaussianVI
 from bayspike.rules.sgd import SGD
 from bayspike.rules.ste import STE
+from bayspike.rules.tacos import TACOS
 
 # The names by which the command line and configurations know the rules.
 RULES: dict[str, type] = {
@@ -12,6 +14,8 @@ RULES: dict[str, type] = {
     "ste": STE,
     "bayes": GaussianVI,
     "bayes-binary": BernoulliVI,
+    "ewc": EWC,
+    "tacos": TACOS,
 }
 
-__all__ = ["RULES", "SGD", "STE", "BernoulliVI", "GaussianVI", "Rule", "initial_weights", "state_bytes"]
+__all__ = ["EWC", "RULES", "SGD", "STE", "TACOS", "BernoulliVI", "GaussianVI", "Rule", "initial_weights", "state_bytes"]

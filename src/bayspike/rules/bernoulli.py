@@ -70,6 +70,7 @@ class BernoulliVI:
     """Bayesian learning of ±1 weights.
 
     lr, temperature, tau: η, ρ and τ of the paper. init_scale: spread of the first logits around the prior's 0.
+    horizon: N of the boundary-free mode (see `GaussianVI`).
     """
 
     lr: float = 1.0
@@ -78,6 +79,7 @@ class BernoulliVI:
     init_scale: float = 1.0
     sampling: Literal["neuron", "synapse"] = "synapse"
     samples: int = 1
+    horizon: float | None = None
 
     binary = True
     needs_fisher = False
@@ -89,8 +91,14 @@ class BernoulliVI:
         require_range("tau", self.tau, 0, low_open=True)
         require_range("init_scale", self.init_scale, 0)
         require_range("samples", self.samples, 1)
+        if self.horizon is not None:
+            require_range("horizon", self.horizon, 1)
         if self.sampling not in ("neuron", "synapse"):
             raise UserError(f"sampling must be 'neuron' or 'synapse', but is {self.sampling!r}.")
+
+    @property
+    def pull(self) -> float:
+        return self.temperature if self.horizon is None else self.temperature / self.horizon
 
     def init(self, shape: tuple[int, int], generator: torch.Generator) -> BernoulliState:
         logits = initial_weights(shape, self.init_scale, generator)
@@ -107,8 +115,8 @@ class BernoulliVI:
     def update(self, state: BernoulliState, gradient: LocalGradient) -> BernoulliState:
         logits, prior = state
         slope = self._mean_parameter_gradient(gradient)
-        logits.mul_(1 - self.lr * self.temperature).sub_(slope, alpha=self.lr)
-        logits.add_(prior, alpha=self.lr * self.temperature)
+        logits.mul_(1 - self.lr * self.pull).sub_(slope, alpha=self.lr)
+        logits.add_(prior, alpha=self.lr * self.pull)
         return BernoulliState(logits, prior)
 
     def _mean_parameter_gradient(self, gradient: LocalGradient) -> Tensor:
@@ -125,6 +133,8 @@ class BernoulliVI:
         return by_sample.mul_(drive.slope).sum(dim=0)
 
     def end_task(self, state: BernoulliState, fisher: Tensor | None = None) -> BernoulliState:
+        if self.horizon is not None:
+            return state
         return BernoulliState(state.logits, state.logits.clone())
 
     def posterior(self, state: BernoulliState) -> Bernoulli:

@@ -75,6 +75,8 @@ class GaussianVI:
     lr, temperature: η and ρ of the paper; their product must stay below 1, which keeps the precision positive.
     precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
     prior_precision: p₀ of the first task; the prior mean is zero. init_precision: where p starts (None: at p₀).
+    horizon: N of the boundary-free mode, where the prior is q^(1−1/N)·p₀^(1/N) at every step: the pull towards the
+    first prior is ρ/N, the end of a task changes nothing, and the precision stays below p₀ + N·max E[g²]/ρ.
     grid: train with weights rounded to 8 bits (straight-through); a draw at the neurons then carries the
     variance step²/12 of a dithered rounding.
     """
@@ -87,6 +89,7 @@ class GaussianVI:
     init_scale: float = 1.0
     sampling: Literal["neuron", "synapse"] = "neuron"
     samples: int = 1
+    horizon: float | None = None
     grid: Grid | None = None
 
     binary = False
@@ -102,12 +105,19 @@ class GaussianVI:
             require_range("init_precision", self.init_precision, 0, low_open=True)
         require_range("init_scale", self.init_scale, 0)
         require_range("samples", self.samples, 1)
+        if self.horizon is not None:
+            require_range("horizon", self.horizon, 1)
         if self.sampling not in ("neuron", "synapse"):
             raise UserError(f"sampling must be 'neuron' or 'synapse', but is {self.sampling!r}.")
 
     @property
     def precision_rate(self) -> float:
         return self.lr if self.precision_lr is None else self.precision_lr
+
+    @property
+    def pull(self) -> float:
+        """ρ, or ρ/N when q itself is most of its own prior: what q^(1−1/N) adds to the update cancels exactly."""
+        return self.temperature if self.horizon is None else self.temperature / self.horizon
 
     def init(self, shape: tuple[int, int], generator: torch.Generator) -> GaussianState:
         mean = initial_weights(shape, self.init_scale, generator)
@@ -132,7 +142,7 @@ class GaussianVI:
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
         mean, precision, prior_mean, prior_precision, scratch = state
         variance, step = scratch or _scratch(state)
-        rate, pull = self.precision_rate, self.temperature
+        rate, pull = self.precision_rate, self.pull
         gradient.add_mean_square_to(precision, keep=1 - rate * pull, rate=rate)
         precision.add_(prior_precision, alpha=rate * pull)
         torch.reciprocal(precision, out=variance)
@@ -145,6 +155,8 @@ class GaussianVI:
         return GaussianState(mean, precision, prior_mean, prior_precision, Scratch(variance, step))
 
     def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
+        if self.horizon is not None:
+            return state
         return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone())
 
     def posterior(self, state: GaussianState) -> Gaussian:

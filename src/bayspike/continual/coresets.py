@@ -1,0 +1,70 @@
+"""Coresets (paper, Sec. "Regularization-based Continual Learning"): the few examples of a task kept for replay.
+
+Drawn once, at the end of the task, and fixed from then on. `random` takes the same share of every class, as in the
+paper; `herding` greedily picks the examples whose mean is nearest to the class mean; `reservoir` is a uniform draw
+from the stream that never needs to know the classes or the length of the task.
+"""
+
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor
+
+from bayspike.data.base import Samples
+from bayspike.errors import UserError, require_range
+
+Selection = Literal["random", "herding", "reservoir"]
+HERDING_POOL = 1000  # examples of a class that herding looks at: bounds its memory
+
+
+def draw_coreset(samples: Samples, share: float, selection: Selection, generator: torch.Generator) -> Tensor:
+    """Indices of the examples to keep: `share` of every class (at least one of each, none at share 0)."""
+    require_range("coreset share", share, 0, 1)
+    if selection not in get_args(Selection):
+        raise UserError(f"coreset selection must be one of {', '.join(get_args(Selection))}, but is {selection!r}.")
+    if share == 0:
+        return torch.empty(0, dtype=torch.int64)
+    if selection == "reservoir":
+        return _reservoir(len(samples), max(1, round(share * len(samples))), generator)
+    chosen = []
+    for label in samples.labels.unique().tolist():
+        members = (samples.labels == label).nonzero().flatten()
+        count = max(1, round(share * len(members)))
+        shuffled = members[torch.randperm(len(members), generator=generator)]
+        if selection == "herding":
+            pool = shuffled[: max(HERDING_POOL, count)]
+            shuffled = pool[_herd(_rates(samples, pool, generator), count)]
+        chosen.append(shuffled[:count])
+    return torch.cat(chosen).sort().values
+
+
+def _reservoir(length: int, size: int, generator: torch.Generator) -> Tensor:
+    """Algorithm R: after any number of examples each seen so far is kept with the same probability."""
+    kept = torch.arange(min(size, length))
+    for index in range(size, length):
+        slot = int(torch.randint(index + 1, (), generator=generator))
+        if slot < size:
+            kept[slot] = index
+    return kept.sort().values
+
+
+def _rates(samples: Samples, indices: Tensor, generator: torch.Generator) -> Tensor:
+    """Spike rate of every input channel over time, `(batch, inputs)`."""
+    chunks = [samples.spikes(part, generator).float().mean(dim=0) for part in indices.split(256)]
+    return torch.cat(chunks)
+
+
+def _herd(features: Tensor, count: int) -> Tensor:
+    """Greedy choice of `count` rows whose running mean stays closest to the mean of all."""
+    target = features.mean(dim=0)
+    total = torch.zeros_like(target)
+    free = torch.ones(len(features), dtype=torch.bool)
+    picks = []
+    for taken in range(1, count + 1):
+        distance = ((total + features) / taken - target).square().sum(dim=1)
+        distance[~free] = torch.inf
+        best = int(distance.argmin())
+        picks.append(best)
+        free[best] = False
+        total += features[best]
+    return torch.tensor(picks)

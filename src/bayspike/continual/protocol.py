@@ -1,0 +1,238 @@
+"""Training through a stream of tasks (paper, Secs. "Frequentist / Bayesian Continual Learning").
+
+All that a run needs to go on is in a `Progress` value, and every random draw is seeded by the run's seed and the place
+in the stream. So a run that is taken up from any `Progress` does exactly what the uninterrupted one would have done.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from bayspike.continual.coresets import Selection, draw_coreset
+from bayspike.continual.replay import Mixing, Plan, fetch, plan_task
+from bayspike.continual.tasks import Concatenated, Stream, Task
+from bayspike.data.base import Samples
+from bayspike.errors import require, require_range
+from bayspike.fisher import diagonal_fisher
+from bayspike.learning import BatchReport, init_states, posteriors, train_batch
+from bayspike.network import Network
+from bayspike.posteriors import Posterior
+from bayspike.rules.base import Rule, State, state_bytes
+
+
+@dataclass(frozen=True)
+class StreamConfig:
+    """How a learner goes through a stream.
+
+    evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
+    fisher_examples: how many examples of a task the Fisher information is summed over (None: all).
+    """
+
+    epochs: int = 1
+    batch: int = 64
+    replay: Mixing = "balanced"
+    coreset_share: float = 0.075
+    coreset_selection: Selection = "random"
+    evaluations: int = 1
+    fisher_examples: int | None = None
+    burn_in: int = 0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require_range("epochs", self.epochs, 1)
+        require_range("batch", self.batch, 1)
+        require_range("coreset_share", self.coreset_share, 0, 1)
+        require_range("evaluations", self.evaluations, 1)
+        require_range("burn_in", self.burn_in, 0)
+
+
+class Scores(NamedTuple):
+    """How good and how honest the decisions on one test set were."""
+
+    accuracy: float
+    ece: float
+    nll: float
+    brier: float
+    confidence: float
+    examples: int
+
+
+class Evaluation(NamedTuple):
+    """All tasks judged at one moment by one predictor."""
+
+    task: int  # the task being learnt, or just learnt
+    batch: int  # mini-batches of it presented so far
+    predictor: str
+    tasks: tuple[Scores, ...]  # in the order of Stream.judges
+    overall: Scores  # all test examples together
+
+
+# posteriors, judges, seed -> for every predictor the scores of each task and of all together
+Evaluate = Callable[[Sequence[Posterior], Sequence[Task], int], dict[str, tuple[tuple[Scores, ...], Scores]]]
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands: `batch` mini-batches into task number `task`."""
+
+    states: tuple[State, ...]
+    task: int = 0
+    batch: int = 0
+    coresets: tuple[Tensor, ...] = ()  # indices into each finished task's training samples
+    presentations: int = 0
+    replayed: int = 0
+    evaluations: tuple[Evaluation, ...] = field(default=())
+
+
+OnBatch = Callable[[Progress, BatchReport, Plan], None]
+
+
+def start(network: Network, rule: Rule, seed: int) -> Progress:
+    """A run before its first mini-batch."""
+    return Progress(tuple(init_states(network, rule, generator_for(seed, "init"))))
+
+
+def run_stream(
+    network: Network,
+    rule: Rule,
+    stream: Stream,
+    config: StreamConfig,
+    evaluate: Evaluate | None = None,
+    progress: Progress | None = None,
+    on_batch: OnBatch | None = None,
+) -> Progress:
+    """Train through all tasks, from the beginning or from where `progress` stands.
+
+    `on_batch` is called after every mini-batch with the new progress (its tensors are reused by the next batch: copy
+    what is to be kept), the batch's report and the plan of the task.
+    """
+    require(
+        stream.tasks[0].train.inputs == network.inputs and stream.classes == network.classes,
+        f"the stream has {stream.tasks[0].train.inputs} inputs and {stream.classes} classes, but the network "
+        f"{network.inputs} and {network.classes}.",
+    )
+    now = progress or start(network, rule, config.seed)
+    while now.task < len(stream.tasks):
+        now = _run_task(network, rule, stream, config, now, evaluate, on_batch)
+        now = _end_task(network, rule, stream, config, now)
+    return now
+
+
+def plan_for(stream: Stream, config: StreamConfig, task: int, coresets: Sequence[Tensor]) -> Plan:
+    """The mini-batches of a task: a pure function of the configuration and the coresets so far."""
+    return plan_task(
+        len(stream.tasks[task].train),
+        [len(kept) for kept in coresets],
+        batch=config.batch,
+        epochs=config.epochs,
+        mixing=config.replay,
+        seed=seed_for(config.seed, "plan", task),
+    )
+
+
+def _run_task(
+    network: Network,
+    rule: Rule,
+    stream: Stream,
+    config: StreamConfig,
+    now: Progress,
+    evaluate: Evaluate | None,
+    on_batch: OnBatch | None,
+) -> Progress:
+    plan = plan_for(stream, config, now.task, now.coresets)
+    parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
+    moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
+    for position in range(now.batch, len(plan)):
+        generator = generator_for(config.seed, "batch", now.task, position)
+        sources, indices = plan.pick(position)
+        spikes, labels = fetch(parts, sources, indices, generator)
+        states, report = train_batch(network, rule, now.states, spikes, labels, generator, config.burn_in)
+        now = replace(
+            now,
+            states=tuple(states),
+            batch=position + 1,
+            presentations=now.presentations + len(sources),
+            replayed=now.replayed + int((sources > 0).sum()),
+        )
+        if evaluate is not None and now.batch in moments:
+            now = replace(now, evaluations=now.evaluations + _judge(rule, stream, config, now, evaluate))
+        if on_batch is not None:
+            on_batch(now, report, plan)
+    return now
+
+
+def _judge(
+    rule: Rule, stream: Stream, config: StreamConfig, now: Progress, evaluate: Evaluate
+) -> tuple[Evaluation, ...]:
+    seed = seed_for(config.seed, "judge", now.task, now.batch)
+    verdicts = evaluate(posteriors(rule, now.states), stream.judges, seed)
+    return tuple(Evaluation(now.task, now.batch, name, *scores) for name, scores in verdicts.items())
+
+
+def _end_task(network: Network, rule: Rule, stream: Stream, config: StreamConfig, now: Progress) -> Progress:
+    """The posterior becomes the prior, and a coreset of the task is drawn once and for all."""
+    train = stream.tasks[now.task].train
+    fisher: Sequence[Tensor | None] = [None] * len(now.states)
+    if rule.needs_fisher:
+        generator = generator_for(config.seed, "fisher", now.task)
+        count = min(len(train), config.fisher_examples or len(train))
+        chosen = train.subset(torch.randperm(len(train), generator=generator)[:count])
+        modes = [posterior.mode() for posterior in posteriors(rule, now.states)]
+        fisher = diagonal_fisher(network, modes, chosen, generator)
+    states = tuple(rule.end_task(state, part) for state, part in zip(now.states, fisher, strict=True))
+    generator = generator_for(config.seed, "coreset", now.task)
+    share = config.coreset_share if config.replay != "none" else 0.0
+    kept = draw_coreset(train, share, config.coreset_selection, generator)
+    return replace(now, states=states, task=now.task + 1, batch=0, coresets=(*now.coresets, kept))
+
+
+def coreset_samples(stream: Stream, coresets: Sequence[Tensor]) -> list[Samples]:
+    """The stored examples of every finished task."""
+    return [task.train.subset(kept) for task, kept in zip(stream.tasks, coresets, strict=False)]
+
+
+def coreset_only(stream: Stream, config: StreamConfig) -> Stream:
+    """The rival that stores and does nothing else: one final training on the coresets alone (as in GDumb)."""
+    coresets = [
+        draw_coreset(
+            task.train, config.coreset_share, config.coreset_selection, generator_for(config.seed, "coreset", k)
+        )
+        for k, task in enumerate(stream.tasks)
+    ]
+    stored = Concatenated(tuple(coreset_samples(stream, coresets)))
+    return Stream((Task("coresets", stored, stream.judges[0].test),), stream.classes, stream.judges)
+
+
+class Memory(NamedTuple):
+    """What a learner has to keep, in bytes."""
+
+    rule: int  # weights, distributions, priors, importances …
+    coresets: int
+
+
+def memory_of(stream: Stream, progress: Progress) -> Memory:
+    """Count the bytes of the rule's states and of the stored examples."""
+    stored = sum(
+        len(kept) * task.train.bytes_per_sample for task, kept in zip(stream.tasks, progress.coresets, strict=False)
+    )
+    return Memory(sum(state_bytes(state) for state in progress.states), stored)
+
+
+def accuracy_matrix(evaluations: Sequence[Evaluation], predictor: str) -> Tensor:
+    """Row i: accuracy on every judge after task i, as measured at the end of each task; `(tasks, judges)`."""
+    last = {entry.task: entry for entry in evaluations if entry.predictor == predictor}
+    return torch.tensor([[scores.accuracy for scores in last[k].tasks] for k in sorted(last)], dtype=torch.float64)
+
+
+def seed_for(seed: int, *place: object) -> int:
+    """A seed of its own for every place in a run; the same place always has the same."""
+    digest = hashlib.blake2b(repr((seed, *place)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
+
+
+def generator_for(seed: int, *place: object) -> torch.Generator:
+    return torch.Generator().manual_seed(seed_for(seed, *place))
