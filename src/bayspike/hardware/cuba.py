@@ -11,12 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
 from bayspike.filters import DoubleExponential
-from bayspike.network import Network
+from bayspike.network import Layer, Network
+from bayspike.neurons import Neuron
 
 
 @dataclass(frozen=True)
@@ -115,3 +117,17 @@ def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
         )
     readouts = tuple(layer.readout.detach().cpu().float().numpy() for layer in network.layers)
     return CubaNetwork(tuple(layers), readouts)
+
+
+def to_network(cuba: CubaNetwork, dtype: torch.dtype = torch.float32) -> tuple[Network, list[Tensor]]:
+    """A network of the library and its weights `(members, neurons, pre)` from plain arrays: undoes `from_network`."""
+    require(len(cuba.readouts) == len(cuba.layers), "a network needs a read-out for each layer; add them first.")
+    layers, weights = [], []
+    for layer, readout in zip(cuba.layers, cuba.readouts, strict=True):
+        filter = DoubleExponential(layer.synapse_decay, layer.membrane_decay)
+        neuron = Neuron(filter=filter, threshold=layer.threshold, reset="zero")
+        recurrent = layer.recurrent is not None
+        layers.append(Layer(layer.inputs, layer.neurons, neuron, torch.from_numpy(readout).to(dtype), recurrent))
+        parts = [layer.weight] if layer.recurrent is None else [layer.weight, layer.recurrent]
+        weights.append(torch.from_numpy(np.concatenate(parts, axis=2) / filter.gain).to(dtype))
+    return Network(tuple(layers)), weights

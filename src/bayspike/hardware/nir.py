@@ -1,0 +1,199 @@
+"""Networks to and from NIR, the exchange format of neuromorphic tools (needs the extra `nir`).
+
+A layer is a `Linear` node (weights), a `CubaLIF` node (neurons) and, if recurrent, a second `Linear` node in a loop
+with the neurons. The read-out of the last layer is the `Linear` node before the output. NIR describes
+differential equations; with forward Euler at the step `DT` these fields give exactly our recursion:
+
+    tau_syn = dt/(1 − a),  tau_mem = dt/(1 − b),  w_in = tau_syn/dt,  r = tau_mem/dt,  v_leak = v_reset = 0
+
+NIR has no delay of its own between layers: a simulator that passes spikes on within a step runs one step ahead of
+us for each layer, and otherwise the same. One file holds one member of a committee.
+"""
+
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayspike.errors import UserError, require
+from bayspike.hardware.cuba import CubaLayer, CubaNetwork
+
+DT = 1e-4  # seconds per time-step; what snnTorch and Lava's importer take for granted
+LARGEST_FILE = 4 * 2**30  # bytes of arrays that reading may unpack
+
+
+def to_graph(network: CubaNetwork, member: int = 0) -> Any:
+    """The `nir.NIRGraph` of one member."""
+    nir = _nir()
+    nodes: dict[str, Any] = {"input": nir.Input(np.array([network.inputs]))}
+    edges, last = [], "input"
+    for index, layer in enumerate(network.layers):
+        synapses, neurons = f"layer{index}.synapses", f"layer{index}.neurons"
+        nodes[synapses] = nir.Linear(layer.weight[member])
+        nodes[neurons] = _neurons(layer)
+        edges += [(last, synapses), (synapses, neurons)]
+        if layer.recurrent is not None:
+            lateral = f"layer{index}.lateral"
+            nodes[lateral] = nir.Linear(layer.recurrent[member])
+            edges += [(neurons, lateral), (lateral, neurons)]
+        last = neurons
+    if network.readouts:
+        nodes["readout"] = nir.Linear(network.readouts[-1])
+        edges.append((last, "readout"))
+        last = "readout"
+    nodes["output"] = nir.Output(nodes[last].output_type["output"])
+    edges.append((last, "output"))
+    # read-outs below the last are used by local learning only; they ride along so that nothing is lost
+    metadata = {f"readout_{i}": readout for i, readout in enumerate(network.readouts[:-1])}
+    return nir.NIRGraph(nodes, edges, metadata={"dt": np.float64(DT), **metadata})
+
+
+def from_graph(graph: Any) -> CubaNetwork:
+    """A committee of one from a chain of `Linear`/`Affine` and `CubaLIF` nodes, ours or another tool's."""
+    nir = _nir()
+    following = defaultdict(list)
+    for source, target in graph.edges:
+        following[source].append(target)
+    starts = [name for name, node in graph.nodes.items() if isinstance(node, nir.Input)]
+    require(len(starts) == 1, f"the NIR graph must have one input, but has {len(starts)}.")
+
+    layers: list[CubaLayer] = []
+    readout: NDArray[np.float32] | None = None
+    name = _only(following, starts[0], "the input")
+    while not isinstance(graph.nodes[name], nir.Output):
+        weight = _weights(graph, name)
+        above = _only(following, name, f"node {name!r}")
+        if isinstance(graph.nodes[above], nir.Output):
+            readout = weight.astype(np.float32)
+            name = above
+            continue
+        if not isinstance(graph.nodes[above], nir.CubaLIF):
+            raise UserError(
+                f"node {above!r} is a {type(graph.nodes[above]).__name__}, but only CubaLIF neurons can be read; "
+                f"convert the network to current-based neurons first."
+            )
+        require(len(layers) < len(graph.nodes), "the NIR graph runs in a circle and never reaches its output.")
+        loops = [node for node in following[above] if following[node] == [above]]
+        require(len(loops) <= 1, f"node {above!r} has {len(loops)} recurrent connections, but one can be read.")
+        lateral = _weights(graph, loops[0]) if loops else None
+        layers.append(_layer(graph.nodes[above], above, weight, lateral))
+        rest = {above: [node for node in following[above] if node not in loops]}
+        name = _only(rest, above, f"node {above!r}")
+    require(len(layers) > 0, "the NIR graph has no CubaLIF neurons.")
+    return CubaNetwork(tuple(layers), _readouts(graph, layers, readout))
+
+
+def write(path: Path, network: CubaNetwork, member: int = 0) -> None:
+    """Write one member to a `.nir` file."""
+    _nir().write(str(path), to_graph(network, member))
+
+
+def read(path: Path) -> CubaNetwork:
+    """Read a `.nir` file."""
+    nir = _nir()
+    import h5py
+
+    try:
+        with h5py.File(path, "r") as file:
+            sizes: list[int] = []
+            file.visititems(lambda _, item: sizes.append(getattr(item, "nbytes", 0)))
+        require(sum(sizes) <= LARGEST_FILE, f"{path} unpacks to {sum(sizes)} bytes, more than {LARGEST_FILE}.")
+        graph = nir.read(str(path))
+    except UserError:
+        raise
+    except (OSError, KeyError, ValueError, TypeError, AttributeError, AssertionError) as error:
+        raise UserError(f"{path} is not a NIR file that can be read ({error}); export it again.") from error
+    return from_graph(graph)
+
+
+def _neurons(layer: CubaLayer) -> Any:
+    """Fields must be arrays of the full layer shape: scalars raise, 0-d arrays fail type inference."""
+    tau_syn, tau_mem = DT / (1 - layer.synapse_decay), DT / (1 - layer.membrane_decay)
+    full = np.ones(layer.neurons)
+    return _nir().CubaLIF(
+        tau_syn=tau_syn * full,
+        tau_mem=tau_mem * full,
+        r=tau_mem / DT * full,
+        v_leak=0 * full,
+        v_threshold=layer.threshold * full,
+        v_reset=0 * full,
+        w_in=tau_syn / DT * full,
+    )
+
+
+def _layer(node: Any, name: str, weight: NDArray[np.float64], lateral: NDArray[np.float64] | None) -> CubaLayer:
+    for field in ("v_leak", "v_reset"):
+        require(
+            bool((getattr(node, field) == 0).all()),
+            f"node {name!r} has {field} other than 0, which has no counterpart here; shift its potentials first.",
+        )
+    tau_syn, tau_mem = _one_value(node, "tau_syn", name), _one_value(node, "tau_mem", name)
+    scale = (node.w_in * DT / tau_syn) * (node.r * DT / tau_mem)
+    if np.allclose(scale, 1, rtol=1e-9, atol=0):  # ours and snnTorch's: 1 but for rounding, so nothing to fold
+        scale = np.ones_like(scale)
+    return CubaLayer(
+        weight=weight[None] * scale[None, :, None],
+        synapse_decay=_decay(tau_syn, f"tau_syn of node {name!r}"),
+        membrane_decay=_decay(tau_mem, f"tau_mem of node {name!r}"),
+        threshold=_one_value(node, "v_threshold", name),
+        recurrent=None if lateral is None else lateral[None] * scale[None, :, None],
+    )
+
+
+def _decay(tau: float, what: str) -> float:
+    """Inverse of tau = DT/(1 − decay), to the last bit if the decay has at most 12 decimal digits."""
+    require(tau >= DT, f"{what} is {tau:g} s, shorter than the time-step of {DT:g} s; forward Euler needs more.")
+    exact = 1 - DT / tau
+    neighbours = (round(exact, 12), exact, np.nextafter(exact, 0), np.nextafter(exact, 1))
+    return next((float(a) for a in neighbours if 0 <= a < 1 and DT / (1 - a) == tau), exact)
+
+
+def _readouts(graph: Any, layers: list[CubaLayer], last: NDArray[np.float32] | None) -> tuple[NDArray[np.float32], ...]:
+    if last is None:
+        return ()
+    below = []
+    for index, layer in enumerate(layers[:-1]):
+        shape = (last.shape[0], layer.neurons)
+        kept = np.asarray(graph.metadata.get(f"readout_{index}", np.zeros(shape)), np.float32)
+        require(kept.shape == shape, f"readout_{index} must have the shape {shape}, but has {kept.shape}.")
+        below.append(kept)
+    return (*below, last)
+
+
+def _weights(graph: Any, name: str) -> NDArray[np.float64]:
+    node = graph.nodes[name]
+    if not isinstance(node, (_nir().Linear, _nir().Affine)):
+        raise UserError(
+            f"node {name!r} is a {type(node).__name__}, but between neurons only Linear or Affine can be read; "
+            f"unroll it into a dense matrix first."
+        )
+    bias = getattr(node, "bias", None)
+    require(
+        bias is None or not bool(np.any(bias)),
+        f"node {name!r} has a bias, which the neurons here do not; train without one.",
+    )
+    weight: NDArray[np.float64] = np.asarray(node.weight, np.float64)
+    require(weight.ndim == 2, f"the weight of node {name!r} must be a matrix, but has shape {weight.shape}.")
+    return weight
+
+
+def _one_value(node: Any, field: str, name: str) -> float:
+    values = np.unique(getattr(node, field))
+    require(len(values) == 1, f"node {name!r} has {len(values)} values of {field}, but a layer here has one.")
+    return float(values[0])
+
+
+def _only(following: Any, name: str, what: str) -> str:
+    targets = following[name]
+    require(len(targets) == 1, f"{what} must lead to one node, but leads to {len(targets)}.")
+    return str(targets[0])
+
+
+def _nir() -> Any:
+    try:
+        import nir
+    except ImportError as error:
+        raise UserError("NIR needs the package nir; install it with pip install 'bayspike[nir]'.") from error
+    return nir
