@@ -1,0 +1,139 @@
+"""What a committee costs on Loihi: memory, cores, synaptic operations, energy per decision. Estimates.
+
+Sources:
+
+- a chip has 128 cores; a core has 1,024 neurons (compartments), 128 KiB of synaptic memory, 4,096 input and 4,096
+  output axons (Davies et al., "Loihi: A Neuromorphic Manycore Processor with On-Chip Learning", IEEE Micro
+  38(1), 2018; the axon and memory limits are those that nengo-loihi checks against);
+- energy per operation: `bayspike.metrics.LOIHI` (the same article, Table 2).
+
+Assumptions: dense 8-bit weights and no memory for indices, zero weights included, so memory and cores are a floor; a
+neuron's axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. An input
+spike costs one operation per non-zero synapse, and every neuron is updated at every step. Left out: static power,
+routing between cores, input and output, the host's read-out.
+"""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, LayerRun
+from bayspike.metrics.energy import LOIHI, ChipEnergy
+
+
+@dataclass(frozen=True)
+class ChipLimits:
+    """What fits where."""
+
+    cores: int = 128
+    neurons_per_core: int = 1024
+    synapse_bytes_per_core: int = 128 * 1024
+    input_axons_per_core: int = 4096
+    output_axons_per_core: int = 4096
+
+
+@dataclass(frozen=True)
+class LayerMemory:
+    """One layer of one member. `cores` is None if it fits no core, and `problem` says why."""
+
+    neurons: int
+    synapses: int
+    bytes: int
+    cores: int | None
+    problem: str | None = None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Totals are of the whole committee; activity is the mean per decision over the examples that were run."""
+
+    members: int
+    layers: tuple[LayerMemory, ...]
+    synapses: int
+    bytes: int
+    cores: int | None
+    chips: int | None
+    time_steps: int
+    spikes: float
+    synaptic_operations: float
+    neuron_updates: float
+    joules: float
+    energy_source: str
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def budget(
+    network: FixedPointNetwork,
+    spikes: NDArray[np.uint8],
+    runs: list[LayerRun],
+    limits: ChipLimits | None = None,
+    energy: ChipEnergy = LOIHI,
+) -> Budget:
+    """The price of `network` deciding on `spikes` `(time, batch, inputs)`, of which `runs` is the result."""
+    limits = limits or ChipLimits()
+    layers = _place(network, limits)
+    time, batch = spikes.shape[:2]
+    arriving = [np.broadcast_to(spikes, (network.members, *spikes.shape)), *(done.spikes for done in runs[:-1])]
+    operations = emitted = 0.0
+    for layer, below, done in zip(network.layers, arriving, runs, strict=True):
+        operations += _operations(layer.weight, below)
+        if layer.recurrent is not None:
+            operations += _operations(layer.recurrent, done.spikes)
+        emitted += int(done.spikes.sum(dtype=np.int64))
+    updates = time * network.members * sum(layer.neurons for layer in network.layers)
+    placed = [layer.cores for layer in layers if layer.cores is not None]
+    cores = network.members * sum(placed) if len(placed) == len(layers) else None
+    return Budget(
+        members=network.members,
+        layers=layers,
+        synapses=network.members * sum(layer.synapses for layer in layers),
+        bytes=network.members * sum(layer.bytes for layer in layers),
+        cores=cores,
+        chips=None if cores is None else math.ceil(cores / limits.cores),
+        time_steps=time,
+        spikes=emitted / batch,
+        synaptic_operations=operations / batch,
+        neuron_updates=float(updates),
+        joules=operations / batch * energy.synaptic_operation + updates * energy.neuron_update,
+        energy_source=energy.source,
+    )
+
+
+def _place(network: FixedPointNetwork, limits: ChipLimits) -> tuple[LayerMemory, ...]:
+    """Cores of each layer, from the last to the first: a neuron's axons depend on the cores of the layer above."""
+    placed: list[LayerMemory] = []
+    cores_above = 1  # the last layer's spikes leave the chip by one axon each
+    for layer in reversed(network.layers):
+        placed.append(_place_layer(layer, cores_above, limits))
+        cores_above = placed[-1].cores or 1
+    return tuple(reversed(placed))
+
+
+def _place_layer(layer: FixedPointLayer, cores_above: int, limits: ChipLimits) -> LayerMemory:
+    fan_in = layer.inputs + (layer.neurons if layer.recurrent is not None else 0)
+    synapses = layer.neurons * fan_in
+    if fan_in > limits.input_axons_per_core:
+        problem = f"{fan_in} inputs exceed the {limits.input_axons_per_core} input axons of a core"
+        return LayerMemory(layer.neurons, synapses, synapses, None, problem)
+    for cores in range(1, layer.neurons + 1):
+        neurons = math.ceil(layer.neurons / cores)
+        reached = cores_above + (cores if layer.recurrent is not None else 0)
+        if (
+            neurons <= limits.neurons_per_core
+            and neurons * fan_in <= limits.synapse_bytes_per_core
+            and neurons * reached <= limits.output_axons_per_core
+        ):
+            return LayerMemory(layer.neurons, synapses, synapses, cores)
+    problem = "the axons or the synapses of a single neuron exceed a core"
+    return LayerMemory(layer.neurons, synapses, synapses, None, problem)
+
+
+def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8]) -> float:
+    """Every spike `(members, time, batch, inputs)` times the non-zero synapses it leaves by."""
+    fan_out = (weight != 0).sum(axis=1, dtype=np.int64)
+    return float((spikes.sum(axis=(1, 2), dtype=np.int64) * fan_out).sum())
