@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-import torch
 
-from bayspike.network import NetworkConfig, build
+# torch is imported where it is used: the live comparison with Lava runs without it
 
 
 def random_weights(network, members, seed, scale=16.0):
     """Weights `(members, neurons, pre)` for each layer, large enough that all layers spike."""
+    import torch
+
     generator = torch.Generator().manual_seed(seed)
     return [
         torch.randn(members, *layer.shape, generator=generator, dtype=torch.float64)
@@ -21,6 +22,10 @@ def random_weights(network, members, seed, scale=16.0):
 
 @pytest.fixture(params=[False, True], ids=["feed-forward", "recurrent"])
 def network(request):
+    import torch
+
+    from bayspike.network import NetworkConfig, build
+
     config = NetworkConfig(30, (20, 15), 4, recurrent=request.param, synapse_decay=0.5, membrane_decay=0.9)
     return build(config, torch.float64)
 

@@ -54,9 +54,9 @@ def test_mnist_layer_on_loihi():
 
 
 def test_more_than_one_chip():
-    """2,048 inputs: 64 neurons a core, so 4,096 neurons take 64 cores; three members do not fit one chip."""
-    answer = price(dense(4096, 2048, members=3))
-    assert (answer.cores, answer.chips) == (192, 2)
+    """20 inputs: 3 neurons in 64 bytes, so 30 neurons take 10 cores; three members do not fit a chip of 16."""
+    answer = price(dense(30, 20, members=3), synapse_bytes_per_core=64, cores=16)
+    assert (answer.cores, answer.chips) == (30, 2)
 
 
 def test_recurrent_synapses_take_memory():

@@ -1,0 +1,286 @@
+"""A committee as one verifiable artefact: a directory for whoever flashes the chip.
+
+    manifest.json            what it is: layers, scales, budget, warnings, SHA-256 of every file
+    network.safetensors      (fixed-point) all members in the chip's integers, with read-outs
+    member_000.nir, …        (nir) one graph for each member
+    member_000.net, …        (netx) one Lava network for each member; read-outs in readouts.safetensors
+    selftest.safetensors     input spikes, the spikes every member must answer with, class probabilities
+
+`verify` checks the checksums and runs the files themselves on the self-test input. Integers must answer
+with every bit; NIR is run in double precision, where the order of a sum may tip one spike in a thousand.
+"""
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bayspike import __version__
+from bayspike.errors import UserError, require
+from bayspike.filters import DoubleExponential
+from bayspike.hardware import lava, nir
+from bayspike.hardware.budget import budget
+from bayspike.hardware.check import float_run, precision, warnings
+from bayspike.hardware.cuba import CubaNetwork, from_network
+from bayspike.hardware.files import load_arrays, load_network, save_arrays, save_network, sha256, sync, write_bytes
+from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
+from bayspike.hardware.rounding import Rounded, to_fixed_point
+from bayspike.network import Network
+
+Format = Literal["fixed-point", "nir", "netx"]
+VERSION = 1
+LARGEST_MANIFEST = 2**20  # bytes
+TIPPED_SHARE = 0.001  # of the spikes, allowed to differ where floats are run
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What `verify` did and found good."""
+
+    directory: Path
+    format: Format
+    members: int
+    files: int
+    spikes: int  # in the expected answer
+    differing: int
+
+
+def export(
+    network: Network,
+    weights: Sequence[Tensor],
+    out: Path,
+    to: Format,
+    *,
+    spikes: NDArray[np.generic],
+    labels: NDArray[np.integer] | None = None,
+    steps: Sequence[float] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+    force: bool = False,
+) -> dict[str, Any]:
+    """Write the committee to the directory `out` and return its manifest.
+
+    `weights` holds for each layer `(members, neurons, pre)` or `(neurons, pre)`. `spikes` `(time, batch, inputs)` is
+    the self-test input, a few real examples; with `labels` the manifest also gives accuracy and calibration before
+    and after rounding. `steps` are the steps of the grids the layers were trained on (`bayspike.quantize.Grid.step`).
+    """
+    require(to in get_args(Format), f"the format must be one of {', '.join(get_args(Format))}, but is {to!r}.")
+    out = Path(out)
+    _check_target(out, force)
+    committee = from_network(network, weights)
+    check_binary_spikes(spikes, network.inputs)
+    require(spikes.shape[0] > 0 and spikes.shape[1] > 0, "the self-test needs at least one step of one example.")
+    test = np.ascontiguousarray(spikes.astype(np.uint8))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        if to == "nir":
+            details = _write_nir(staging, committee, test)
+        else:
+            rounded = to_fixed_point(committee, use_exponent=to == "fixed-point", steps=_with_gain(network, steps))
+            details = _write_integers(staging, to, committee, rounded, test, labels)
+        manifest = {
+            "format": to,
+            "version": VERSION,
+            "bayspike": __version__,
+            "members": committee.members,
+            "inputs": committee.inputs,
+            "neurons": [layer.neurons for layer in committee.layers],
+            "delay": "one time-step for each layer" if to != "nir" else "none between layers; see the documentation",
+            **details,
+            "metadata": dict(metadata or {}),
+            "files": {
+                path.name: {"sha256": sha256(path), "bytes": path.stat().st_size} for path in sorted(staging.iterdir())
+            },
+        }
+        write_bytes(staging / "manifest.json", _json(manifest))
+        verify(staging)
+        _replace(staging, out)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+    return manifest
+
+
+def verify(directory: Path) -> Verified:
+    """Check every file's checksum, then run the self-test from the files; raises `UserError` at the first fault."""
+    directory = Path(directory)
+    manifest = read_manifest(directory)
+    for name, entry in manifest["files"].items():
+        path = directory / name
+        require(path.is_file(), f"{path} is named in the manifest but is missing; export again.")
+        require(sha256(path) == entry["sha256"], f"{path} differs from its checksum; export or copy it again.")
+    test = load_arrays(_listed(directory, manifest, "selftest.safetensors"))
+    for name in ("input", "spikes", "probabilities"):
+        require(name in test, f"{directory}/selftest.safetensors has no {name!r}; export again.")
+    to, members = manifest["format"], manifest["members"]
+    answer, allowed = _rerun(directory, manifest, test["input"])
+    expected = test["spikes"]
+    require(
+        answer.shape == expected.shape,
+        f"{directory} answers its self-test with the shape {answer.shape} instead of {expected.shape}.",
+    )
+    differing, total = int((answer != expected).sum()), int(expected.sum(dtype=np.int64))
+    require(
+        differing <= allowed * total,
+        f"{directory} fails its self-test: {differing} of {total} spikes differ; export again.",
+    )
+    return Verified(directory, to, members, len(manifest["files"]), total, differing)
+
+
+def read_manifest(directory: Path) -> dict[str, Any]:
+    """The manifest of an artefact, checked for form."""
+    path = Path(directory) / "manifest.json"
+    try:
+        require(path.stat().st_size <= LARGEST_MANIFEST, f"{path} is larger than a manifest can be.")
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UserError(f"{directory} is not an exported artefact: it has no manifest.json.") from error
+    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read ({error}); export again.") from error
+    sound = (
+        isinstance(manifest, dict)
+        and manifest.get("format") in get_args(Format)
+        and isinstance(manifest.get("members"), int)
+        and manifest["members"] >= 1
+        and isinstance(manifest.get("files"), dict)
+        and all(isinstance(e, dict) and isinstance(e.get("sha256"), str) for e in manifest["files"].values())
+    )
+    require(sound, f"{path} is not a manifest of this program; export again.")
+    require(
+        manifest.get("version") == VERSION,
+        f"{path} has version {manifest.get('version')!r}, but this program reads {VERSION}; export again.",
+    )
+    plain = all(name == Path(name).name and name not in ("", ".", "..") for name in manifest["files"])
+    require(plain, f"{path} names files outside its directory, which are not read.")
+    return manifest
+
+
+def _write_integers(
+    staging: Path,
+    to: Format,
+    committee: CubaNetwork,
+    rounded: Rounded,
+    test: NDArray[np.uint8],
+    labels: NDArray[np.integer] | None,
+) -> dict[str, Any]:
+    network = rounded.network
+    runs = run(network, test)
+    exact = float_run(committee, test)
+    readout = network.readouts[-1]
+    probabilities = read_out(runs[-1].spikes, readout)
+    if to == "fixed-point":
+        save_network(staging / "network.safetensors", network)
+    else:
+        for member in range(network.members):
+            lava.write(staging / _member(member, to), network, member)
+        save_arrays(staging / "readouts.safetensors", {f"readout_{i}": r for i, r in enumerate(network.readouts)})
+    _save_test(staging, test, runs[-1].spikes, probabilities)
+    compared = precision(read_out(exact[-1], readout).mean(axis=0), probabilities.mean(axis=0), labels)
+    return {
+        "quantisation": [
+            {
+                "scale": scale,
+                "relative_weight_error": error,
+                "weight_exponent": layer.weight_exponent,
+                "threshold_mantissa": layer.threshold,
+                "current_decay": layer.current_decay,
+                "voltage_decay": layer.voltage_decay,
+            }
+            for layer, scale, error in zip(network.layers, rounded.scales, rounded.weight_errors, strict=True)
+        ],
+        "precision": compared.as_json(),
+        "budget": budget(network, test, runs).as_json(),
+        "warnings": warnings(rounded, runs, [float(layer.mean()) for layer in exact]),
+    }
+
+
+def _write_nir(staging: Path, committee: CubaNetwork, test: NDArray[np.uint8]) -> dict[str, Any]:
+    for member in range(committee.members):
+        nir.write(staging / _member(member, "nir"), committee, member)
+    exact = float_run(committee, test)
+    _save_test(staging, test, exact[-1], read_out(exact[-1], committee.readouts[-1]))
+    silent = [f"layer {i} is silent; lower its threshold." for i, spikes in enumerate(exact) if not spikes.any()]
+    return {"warnings": silent}
+
+
+def _save_test(
+    staging: Path, test: NDArray[np.uint8], spikes: NDArray[np.uint8], probabilities: NDArray[np.float64]
+) -> None:
+    answers: dict[str, NDArray[np.generic]] = {"input": test, "spikes": spikes, "probabilities": probabilities}
+    save_arrays(staging / "selftest.safetensors", answers)
+
+
+def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.generic]) -> tuple[NDArray[np.uint8], float]:
+    """Spikes of the last layer `(members, time, batch, neurons)` from the files, and the share that may differ."""
+    to: Format = manifest["format"]
+    if to == "fixed-point":
+        return run(load_network(_listed(directory, manifest, "network.safetensors")), test)[-1].spikes, 0.0
+    paths = [_listed(directory, manifest, _member(member, to)) for member in range(manifest["members"])]
+    if to == "netx":
+        integers: list[FixedPointNetwork] = [lava.read(path) for path in paths]
+        return np.concatenate([run(network, test)[-1].spikes for network in integers]), 0.0
+    floats = [nir.read(path) for path in paths]
+    spikes = test.astype(np.uint8)
+    for network in floats:
+        check_binary_spikes(spikes, network.inputs)
+    return np.concatenate([float_run(network, spikes)[-1] for network in floats]), TIPPED_SHARE
+
+
+def _with_gain(network: Network, steps: Sequence[float] | None) -> list[float] | None:
+    if steps is None:
+        return None
+    gains = [a.neuron.filter.gain for a in network.layers if isinstance(a.neuron.filter, DoubleExponential)]
+    return [step * gain for step, gain in zip(steps, gains, strict=True)]
+
+
+def _check_target(out: Path, force: bool) -> None:
+    if not out.exists():
+        return
+    require(force, f"{out} exists; choose another directory or pass force to replace it.")
+    require(
+        out.is_dir() and (out / "manifest.json").is_file(),
+        f"{out} is not an exported artefact, so it is not replaced; choose another directory.",
+    )
+
+
+def _replace(staging: Path, out: Path) -> None:
+    """Put the finished directory in place; an old one is moved away first and removed last."""
+    staging.chmod(0o755)
+    for path in (*staging.iterdir(), staging):
+        sync(path)
+    if not out.exists():
+        os.rename(staging, out)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+    os.rename(out, old / out.name)
+    try:
+        os.rename(staging, out)
+    except OSError:
+        os.rename(old / out.name, out)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def _listed(directory: Path, manifest: dict[str, Any], name: str) -> Path:
+    require(name in manifest["files"], f"the manifest of {directory} does not list {name}; export again.")
+    return directory / name
+
+
+def _member(index: int, to: Format) -> str:
+    return f"member_{index:03d}.{'nir' if to == 'nir' else 'net'}"
+
+
+def _json(manifest: dict[str, Any]) -> bytes:
+    try:
+        return (json.dumps(manifest, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode()
+    except (TypeError, ValueError) as error:
+        raise UserError(f"metadata must be plain JSON values ({error}).") from error
