@@ -15,7 +15,7 @@ from matplotlib.collections import PathCollection
 
 from bayspike import figures, metrics
 from bayspike.errors import UserError
-from bayspike.figures import calibration, continual, examples, online, output, two_moons, weights
+from bayspike.figures import calibration, continual, examples, online, output, style, two_moons, weights
 from bayspike.figures.style import series_style, task_style
 
 RNG = np.random.default_rng(0)
@@ -74,6 +74,12 @@ DRAW: dict[str, Callable[..., figures.Figure]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer pixels than a paper needs, for speed."""
+    monkeypatch.setitem(style._RC, "savefig.dpi", 60)
+
+
 @pytest.fixture
 def sheets(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every sheet just before it is written, to look at what was drawn."""
@@ -99,7 +105,7 @@ def test_every_figure_is_written_whole(kind: str, tmp_path: Path) -> None:
     figure = DRAW[kind](tmp_path / "new folder", name="drawn", simulated=True)
     assert dict(matplotlib.rcParams) == before
     pixels = matplotlib.image.imread(figure.png)
-    assert pixels.shape[1] <= 7.2 * 300 + 1
+    assert pixels.shape[1] <= 7.2 * 60 + 1
     assert pixels[..., :3].std() > 0.03  # not a blank page
     assert ET.parse(figure.svg).getroot().tag.endswith("svg")
     assert len(table(figure)) > 0

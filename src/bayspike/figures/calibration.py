@@ -61,7 +61,7 @@ def reliability_diagrams(
     bottom[0].set_ylabel("share of examples")
     handles, names = top[0].get_legend_handles_labels()
     lines, line_names = bottom[0].get_legend_handles_labels()
-    sheet.legend(handles + lines, names + line_names, loc="outside lower center", ncols=3 if columns < 3 else 5)
+    sheet.legend(handles + lines, names + line_names, loc="outside lower center", ncols={1: 2, 2: 3}.get(columns, 5))
     caption = (
         f"Top: reliability diagrams on {data}. Bars: accuracy of the examples whose confidence falls in the bin; "
         "hatched: distance to their mean confidence (above the bar: over-confident, within it: under-confident); "

@@ -55,8 +55,8 @@ def training_curves(
                 f"{key} of {method!r} must have shape ({len(epoch)}, {tasks}): one row per moment, one column per "
                 f"task; it has {values.shape}.",
             )
-            for start in epoch[1:][np.diff(current) != 0]:
-                axes.axvline(start - (epoch[1] - epoch[0]) / 2, color=LIGHT, linewidth=0.8, zorder=0)
+            for start in epoch[:-1][np.diff(current) != 0]:
+                axes.axvline(start, color=LIGHT, linewidth=0.8, zorder=0)
             for task in range(tasks):
                 _task_line(axes, epoch, values[:, task], current == task, task_style(task, tasks))
             rows += [
@@ -96,6 +96,8 @@ def _task_line(axes: Any, epoch: Array, values: Array, current: Any, style: Seri
     bold = current.copy()
     bold[:-1] |= current[1:]
     axes.plot(epoch, np.where(bold, values, np.nan), color=style.colour, linewidth=2.2)
+    if len(epoch) <= 30:  # a task seen at one moment only has no line to be bold
+        axes.plot(epoch[current], values[current], style.marker, color=style.colour, markersize=5, clip_on=False)
 
 
 def _task_legend(sheet: Any, grid: Any, task_names: Sequence[str]) -> None:

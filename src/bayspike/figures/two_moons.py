@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from bayspike.errors import require
@@ -58,15 +59,15 @@ def confidence_maps(
             if i == 0 or list(models) != list(next(iter(maps.values()))):
                 axes.set_title(model, pad=3)
             rows += _cells(synapses, model, p, extent)
-        grid[i, 0].set_ylabel(synapses, fontsize=7)
+        grid[i, 0].set_ylabel(fill(synapses, 14))
     bar = sheet.colorbar(image, ax=grid, shrink=0.8, aspect=25, pad=0.015, ticks=[0, 0.25, 0.5, 0.75, 1])
     bar.set_ticklabels(["1 △", "0.75 △", "0.5", "0.75 ○", "1 ○"])
-    bar.set_label("confidence in the predicted class", fontsize=7)
+    bar.set_label("confidence", fontsize=7)
     bar.outline.set_linewidth(0.4)
     caption = (
         "Predictive probabilities on two-moons. Colour tells the predicted class and its intensity the "
         "confidence; the line is where both classes are equally probable. Triangles: training points of "
-        "class 0; circles: class 1. Rows: " + "; ".join(maps) + "."
+        "class 0; circles: class 1, as beside the scale. Rows: " + "; ".join(maps) + "."
     )
     table = Table(("synapses", "model", "x", "y", "probability_of_class_1"), rows)
     return write_figure(sheet, directory, name, caption, table, simulated=simulated)

@@ -86,9 +86,7 @@ def _decisions(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _check_bins(bins: int) -> None:
-    require(
-        isinstance(bins, int) and bins >= 1, f"bins must be a whole number of at least 1, but is {bins!r}."
-    )
+    require(isinstance(bins, int) and bins >= 1, f"bins must be a whole number of at least 1, but is {bins!r}.")
 
 
 def _equal_width_index(values: Tensor, bins: int, dtype: torch.dtype) -> Tensor:

@@ -64,8 +64,7 @@ def forward_transfer(matrix: Tensor, baseline: Tensor, stage_tasks: Sequence[int
     baseline = baseline.detach().to(torch.float64)
     require(
         baseline.shape == matrix.shape[1:],
-        f"baseline must hold one accuracy for each of {matrix.shape[1]} tasks, "
-        f"but has shape {tuple(baseline.shape)}.",
+        f"baseline must hold one accuracy for each of {matrix.shape[1]} tasks, but has shape {tuple(baseline.shape)}.",
     )
     require(bool(((baseline >= 0) & (baseline <= 1)).all()), "baseline must hold accuracies in [0, 1].")
     gains = [matrix[f - 1, j] - baseline[j] for j, f in enumerate(first) if f > 0]

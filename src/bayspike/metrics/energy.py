@@ -33,9 +33,7 @@ class ChipEnergy:
         require_range("neuron_update", self.neuron_update, 0.0)
 
 
-LOIHI = ChipEnergy(
-    23.6e-12, 81e-12, "Davies et al., IEEE Micro 38(1), 2018, Table 2: 0.75 V, pre-silicon simulation"
-)
+LOIHI = ChipEnergy(23.6e-12, 81e-12, "Davies et al., IEEE Micro 38(1), 2018, Table 2: 0.75 V, pre-silicon simulation")
 
 
 @dataclass(frozen=True)
@@ -75,9 +73,7 @@ class EnergyOverTime(NamedTuple):
 
 def spike_counts(spikes: Tensor) -> Tensor:
     """Number of spikes of each example, `(time, batch, neurons)` to `(batch,)`."""
-    require(
-        spikes.dim() == 3, f"spikes must have shape (time, batch, neurons), but have {tuple(spikes.shape)}."
-    )
+    require(spikes.dim() == 3, f"spikes must have shape (time, batch, neurons), but have {tuple(spikes.shape)}.")
     return spikes.sum((0, 2), dtype=torch.float64)
 
 
@@ -87,9 +83,7 @@ def fan_out_of(weights: Tensor) -> Tensor:
     return (weights != 0).sum(0)
 
 
-def energy_over_time(
-    populations: Sequence[Population], chip: ChipEnergy = LOIHI, members: int = 1
-) -> EnergyOverTime:
+def energy_over_time(populations: Sequence[Population], chip: ChipEnergy = LOIHI, members: int = 1) -> EnergyOverTime:
     """Energy of the whole network, its inputs included, if the signal stopped at each time-step.
 
     `members` multiplies the totals, for a committee of which one member's spikes are given.
