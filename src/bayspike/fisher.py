@@ -22,8 +22,8 @@ def diagonal_fisher(
     network: Network, weights: Sequence[Tensor], samples: Samples, generator: torch.Generator
 ) -> list[Tensor]:
     """Sum over the samples of the squared per-example gradients, at fixed weights; one `(neurons, pre)` per layer."""
-    largest = max(layer.neurons * layer.pre for layer in network.layers)
-    chunk = max(1, min(64, CHUNK_BYTES // (4 * largest)))
+    one = sum(matrix.numel() * matrix.element_size() for matrix in weights)
+    chunk = max(1, min(64, CHUNK_BYTES // one))
     fisher = [torch.zeros_like(matrix) for matrix in weights]
     for indices in torch.arange(len(samples)).split(chunk):
         spikes = samples.spikes(indices, generator)

@@ -1,6 +1,7 @@
 """Continual learning: task streams, coresets, replay, and the protocol that trains through them."""
 
 from bayspike.continual.coresets import draw_coreset
+from bayspike.continual.judging import judge_with, score
 from bayspike.continual.protocol import (
     Evaluation,
     Progress,
@@ -10,8 +11,10 @@ from bayspike.continual.protocol import (
     coreset_only,
     memory_of,
     run_stream,
+    score_matrix,
+    summarise,
 )
-from bayspike.continual.tasks import Stream, Task, joint, permuted, repeated, rotated, split_by_class
+from bayspike.continual.tasks import Stream, Task, drifting, joint, permuted, repeated, rotated, split_by_class
 
 __all__ = [
     "Evaluation",
@@ -23,11 +26,16 @@ __all__ = [
     "accuracy_matrix",
     "coreset_only",
     "draw_coreset",
+    "drifting",
     "joint",
+    "judge_with",
     "memory_of",
     "permuted",
     "repeated",
     "rotated",
     "run_stream",
+    "score",
+    "score_matrix",
     "split_by_class",
+    "summarise",
 ]

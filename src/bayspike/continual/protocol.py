@@ -7,7 +7,7 @@ in the stream. So a run that is taken up from any `Progress` does exactly what t
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
 from bayspike.fisher import diagonal_fisher
 from bayspike.learning import BatchReport, init_states, posteriors, train_batch
+from bayspike.metrics.continual import ContinualSummary, summarise_continual
 from bayspike.network import Network
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State, state_bytes
@@ -29,7 +30,7 @@ class StreamConfig:
     """How a learner goes through a stream.
 
     evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
-    fisher_examples: how many examples of a task the Fisher information is summed over (None: all).
+    fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     """
 
     epochs: int = 1
@@ -48,6 +49,13 @@ class StreamConfig:
         require_range("coreset_share", self.coreset_share, 0, 1)
         require_range("evaluations", self.evaluations, 1)
         require_range("burn_in", self.burn_in, 0)
+        if self.fisher_examples is not None:
+            require_range("fisher_examples", self.fisher_examples, 1)
+        for name, value, choices in (
+            ("replay", self.replay, get_args(Mixing)),
+            ("coreset_selection", self.coreset_selection, get_args(Selection)),
+        ):
+            require(value in choices, f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
 
 
 class Scores(NamedTuple):
@@ -65,7 +73,7 @@ class Evaluation(NamedTuple):
     """All tasks judged at one moment by one predictor."""
 
     task: int  # the task being learnt, or just learnt
-    batch: int  # mini-batches of it presented so far
+    batch: int  # mini-batches of it presented so far; 0 before the first of all: the untrained network
     predictor: str
     tasks: tuple[Scores, ...]  # in the order of Stream.judges
     overall: Scores  # all test examples together
@@ -107,15 +115,21 @@ def run_stream(
 ) -> Progress:
     """Train through all tasks, from the beginning or from where `progress` stands.
 
-    `on_batch` is called after every mini-batch with the new progress (its tensors are reused by the next batch: copy
-    what is to be kept), the batch's report and the plan of the task.
+    The untrained network is judged first, then at the moments of the configuration. `on_batch` is called after every
+    mini-batch with the new progress (its tensors are reused by the next batch: copy what is to be kept), the batch's
+    report and the plan of the task.
     """
     require(
         stream.tasks[0].train.inputs == network.inputs and stream.classes == network.classes,
         f"the stream has {stream.tasks[0].train.inputs} inputs and {stream.classes} classes, but the network "
         f"{network.inputs} and {network.classes}.",
     )
+    time = stream.tasks[0].train.time
+    require(config.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
+    torch.set_flush_denormal(True)  # here too: a run may be taken up between the last batch and the end of a task
     now = progress or start(network, rule, config.seed)
+    if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
+        now = replace(now, evaluations=_judge(rule, stream, config, now, evaluate))
     while now.task < len(stream.tasks):
         now = _run_task(network, rule, stream, config, now, evaluate, on_batch)
         now = _end_task(network, rule, stream, config, now)
@@ -180,9 +194,10 @@ def _end_task(network: Network, rule: Rule, stream: Stream, config: StreamConfig
     if rule.needs_fisher:
         generator = generator_for(config.seed, "fisher", now.task)
         count = min(len(train), config.fisher_examples or len(train))
-        chosen = train.subset(torch.randperm(len(train), generator=generator)[:count])
+        chosen = train.subset(torch.randperm(len(train), generator=generator)[:count]) if count < len(train) else train
         modes = [posterior.mode() for posterior in posteriors(rule, now.states)]
-        fisher = diagonal_fisher(network, modes, chosen, generator)
+        share = len(train) / count  # the paper sums over the whole data set
+        fisher = [share * part for part in diagonal_fisher(network, modes, chosen, generator)]
     states = tuple(rule.end_task(state, part) for state, part in zip(now.states, fisher, strict=True))
     generator = generator_for(config.seed, "coreset", now.task)
     share = config.coreset_share if config.replay != "none" else 0.0
@@ -210,8 +225,14 @@ def coreset_only(stream: Stream, config: StreamConfig) -> Stream:
 class Memory(NamedTuple):
     """What a learner has to keep, in bytes."""
 
-    rule: int  # weights, distributions, priors, importances …
+    rule: int  # all of a rule's state: weights, distributions, priors, importances …
     coresets: int
+    parameters: int  # of `rule`, the weights alone: what plain gradient descent keeps
+
+    @property
+    def overhead(self) -> float:
+        """The rule's state as a multiple of the weights alone."""
+        return self.rule / self.parameters
 
 
 def memory_of(stream: Stream, progress: Progress) -> Memory:
@@ -219,13 +240,36 @@ def memory_of(stream: Stream, progress: Progress) -> Memory:
     stored = sum(
         len(kept) * task.train.bytes_per_sample for task, kept in zip(stream.tasks, progress.coresets, strict=False)
     )
-    return Memory(sum(state_bytes(state) for state in progress.states), stored)
+    weights = [state[0] for state in progress.states]  # every rule's first matrix has the shape of the weights
+    parameters = sum(matrix.numel() * matrix.element_size() for matrix in weights)
+    return Memory(sum(state_bytes(state) for state in progress.states), stored, parameters)
+
+
+def score_matrix(evaluations: Sequence[Evaluation], predictor: str, measure: str) -> Tensor:
+    """Row i: a measure of `Scores` for every judge after task i, at the end of that task; `(tasks, judges)`."""
+    last = {entry.task: entry for entry in evaluations if entry.predictor == predictor}
+    require(len(last) > 0, f"there are no evaluations by a predictor named {predictor!r}.")
+    rows = [[getattr(scores, measure) for scores in last[k].tasks] for k in sorted(last)]
+    return torch.tensor(rows, dtype=torch.float64)
 
 
 def accuracy_matrix(evaluations: Sequence[Evaluation], predictor: str) -> Tensor:
     """Row i: accuracy on every judge after task i, as measured at the end of each task; `(tasks, judges)`."""
-    last = {entry.task: entry for entry in evaluations if entry.predictor == predictor}
-    return torch.tensor([[scores.accuracy for scores in last[k].tasks] for k in sorted(last)], dtype=torch.float64)
+    return score_matrix(evaluations, predictor, "accuracy")
+
+
+def summarise(stream: Stream, evaluations: Sequence[Evaluation], predictor: str) -> ContinualSummary:
+    """Average accuracy, forgetting, transfers and plasticity of a finished run (see `bayspike.metrics.continual`).
+
+    Where the tasks are not the judges, as in joint training, only the average accuracy has a meaning.
+    """
+    matrix = accuracy_matrix(evaluations, predictor)
+    if stream.stage_judges is None:
+        nan = float("nan")
+        return ContinualSummary(float(matrix[-1].mean()), nan, nan, None, nan)
+    untrained = [e for e in evaluations if e.predictor == predictor and e.task == 0 and e.batch == 0]
+    baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
+    return summarise_continual(matrix, baseline, stream.stage_judges)
 
 
 def seed_for(seed: int, *place: object) -> int:

@@ -1,8 +1,9 @@
 """Mini-batches from the current task and the coresets of the past (paper, eqs. continual-freq-reg, bayes-hybrid).
 
 The objective is a *sum of mean losses*: every past coreset weighs as much as the current data. `balanced` shares
-each mini-batch equally among the current task and the past ones, which is that sum up to the constant 1/k;
-`pooled` draws uniformly from the union, where a coreset weighs by its size; `none` never replays.
+each mini-batch equally among the current task and the k − 1 past ones: its mean loss is that sum divided by k, so
+that the temperature ρ (or EWC's α) weighs k times what it would beside the sum. `pooled` draws uniformly from the
+union, where a coreset weighs by its size; `none` never replays.
 
 An epoch presents every example of the current task once. The plan of a task is a pure function of its seed, so a
 run that is taken up again finds the same batches.
@@ -55,14 +56,13 @@ def plan_task(current: int, stored: Sequence[int], *, batch: int, epochs: int, m
         columns = [fresh] + [_cycle(stored[k - 1], len(fresh), generator) for k in coresets]
         names = torch.tensor([0, *coresets]).expand(len(fresh), -1)
         return Plan(names.flatten(), torch.stack(columns, dim=1).flatten(), batch)
-    sources, indices = [torch.zeros_like(fresh)], [fresh]
-    for k in coresets:
-        order = torch.cat([torch.randperm(stored[k - 1], generator=generator) for _ in range(epochs)])
-        sources.append(torch.full_like(order, k))
-        indices.append(order)
-    all_sources, all_indices = torch.cat(sources), torch.cat(indices)
-    shuffle = torch.randperm(len(all_sources), generator=generator) if coresets else torch.arange(len(fresh))
-    return Plan(all_sources[shuffle], all_indices[shuffle], batch)
+    if not coresets:
+        return Plan(torch.zeros_like(fresh), fresh, batch)
+    sizes = torch.tensor([current] + [stored[k - 1] for k in coresets])
+    sources = torch.tensor([0, *coresets]).repeat_interleave(sizes)
+    indices = torch.cat([torch.arange(size) for size in sizes.tolist()])
+    shuffle = torch.cat([torch.randperm(len(sources), generator=generator) for _ in range(epochs)])
+    return Plan(sources[shuffle], indices[shuffle], batch)
 
 
 def _cycle(size: int, length: int, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,7 @@
 """Task streams (paper, Sec. "Offline versus Continual Learning").
 
 A stream is a sequence of tasks. The learner sees batches and "a new task begins", never which task it is. Streams are
-made from any data set: split by classes, repeated, with permuted inputs, or with inputs that rotate.
+made from any data set: split by classes, repeated, with permuted inputs, or with inputs that drift or rotate.
 """
 
 import math
@@ -39,6 +39,8 @@ class Stream:
         require(len(self.tasks) > 0, "a stream needs at least one task, but got none.")
         if not self.judges:
             object.__setattr__(self, "judges", tuple({id(task): task for task in self.tasks}.values()))
+        shapes = {(part.time, part.inputs) for task in self.tasks + self.judges for part in (task.train, task.test)}
+        require(len(shapes) == 1, f"all tasks must have one (time, inputs), but have {sorted(shapes)}.")
         for task in self.tasks + self.judges:
             for part, samples in (("train", task.train), ("test", task.test)):
                 require(len(samples) > 0, f"task {task.name!r} has no {part} samples.")
@@ -48,6 +50,13 @@ class Stream:
                     f"task {task.name!r} has labels from {low} to {high} in its {part} part, but the read-out has "
                     f"the classes 0 … {self.classes - 1}.",
                 )
+
+    @property
+    def stage_judges(self) -> tuple[int, ...] | None:
+        """For every task the judge that is the same task; None if some task has none (as in joint training)."""
+        places = {id(judge): place for place, judge in enumerate(self.judges)}
+        found = tuple(places[id(task)] for task in self.tasks if id(task) in places)
+        return found if len(found) == len(self.tasks) else None
 
 
 def split_by_class(dataset: Dataset, groups: Sequence[Sequence[int]] | None = None) -> Stream:
@@ -89,9 +98,13 @@ def joint(stream: Stream) -> Stream:
 
 @dataclass(frozen=True)
 class Concatenated:
-    """Samples of several sets, one after the other, of any kinds with equal time and inputs."""
+    """Samples of several sets, one after the other, of any kinds with equal time and inputs.
+
+    With `order` sample i is number `order[i]` of that row.
+    """
 
     parts: tuple[Samples, ...]
+    order: Tensor | None = None
 
     def __post_init__(self) -> None:
         shapes = {(part.time, part.inputs) for part in self.parts}
@@ -99,7 +112,8 @@ class Concatenated:
 
     @property
     def labels(self) -> Tensor:
-        return torch.cat([part.labels for part in self.parts])
+        row = torch.cat([part.labels for part in self.parts])
+        return row if self.order is None else row[self.order]
 
     @property
     def time(self) -> int:
@@ -111,16 +125,19 @@ class Concatenated:
 
     @property
     def bytes_per_sample(self) -> int:
-        return self.parts[0].bytes_per_sample
+        """That of the dearest kind."""
+        return max(part.bytes_per_sample for part in self.parts)
 
     def __len__(self) -> int:
         return sum(len(part) for part in self.parts)
 
     def _locate(self, indices: Tensor) -> tuple[Tensor, Tensor]:
         """Which part each index falls into, and where in it."""
-        ends = torch.tensor([len(part) for part in self.parts]).cumsum(0)
-        which = torch.searchsorted(ends, indices, right=True)
-        return which, indices - (ends - torch.tensor([len(part) for part in self.parts]))[which]
+        place = indices if self.order is None else self.order[indices]
+        lengths = torch.tensor([len(part) for part in self.parts])
+        ends = lengths.cumsum(0)
+        which = torch.searchsorted(ends, place, right=True)
+        return which, place - (ends - lengths)[which]
 
     def spikes(self, indices: Tensor, generator: torch.Generator) -> Tensor:
         which, inner = self._locate(indices)
@@ -131,9 +148,11 @@ class Concatenated:
         return out
 
     def subset(self, indices: Tensor) -> "Concatenated":
-        """The samples at `indices`, grouped by the set they come from."""
         which, inner = self._locate(indices)
-        return Concatenated(tuple(self.parts[n].subset(inner[which == n]) for n in which.unique().tolist()))
+        parts = tuple(self.parts[n].subset(inner[which == n]) for n in which.unique().tolist())
+        # the new parts hold the samples grouped; a sample's place there is its rank in the grouping
+        order = which.argsort(stable=True).argsort()
+        return Concatenated(parts or (self.parts[0].subset(indices),), order)
 
 
 @dataclass(frozen=True)
@@ -185,8 +204,24 @@ def permuted(dataset: Dataset, count: int, seed: int = 0) -> Stream:
     return Stream(tuple(tasks), len(dataset.classes))
 
 
+def drifting(dataset: Dataset, count: int, share: float = 0.1, seed: int = 0) -> Stream:
+    """`count` tasks of the same classes; from each to the next, `share` of the inputs change places."""
+    require_range("count", count, 1)
+    require_range("share", share, 0, 1)
+    generator = torch.Generator().manual_seed(seed)
+    inputs = dataset.train.inputs
+    sources = [torch.arange(inputs)]
+    for _ in range(count - 1):
+        moving = torch.randperm(inputs, generator=generator)[: round(share * inputs)]
+        source = sources[-1].clone()
+        source[moving] = source[moving.roll(1)]  # in a cycle, so each of them really moves
+        sources.append(source)
+    tasks = [_remapped_task(f"drift {k}", dataset, source) for k, source in enumerate(sources)]
+    return Stream(tuple(tasks), len(dataset.classes))
+
+
 def rotated(dataset: Dataset, angles: Sequence[float]) -> Stream:
-    """One task per angle in degrees: the same classes, the picture turned about its centre (domain shift)."""
+    """One task per angle in degrees: the same classes, the picture turned clockwise about its centre (domain shift)."""
     if len(dataset.sample_shape) < 2:
         raise UserError(
             f"{dataset.name} has no picture plane to rotate: its samples have the shape {dataset.sample_shape}."
@@ -197,7 +232,7 @@ def rotated(dataset: Dataset, angles: Sequence[float]) -> Stream:
 
 
 def rotation_source(shape: tuple[int, ...], degrees: float) -> Tensor:
-    """Where each channel of a turned picture comes from, by nearest neighbour; `shape` ends in (height, width)."""
+    """Where each channel of a picture turned clockwise comes from, by nearest neighbour; `shape` ends in (height, width)."""
     height, width = shape[-2:]
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
     y, x = rows - (height - 1) / 2, columns - (width - 1) / 2
