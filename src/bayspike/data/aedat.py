@@ -22,7 +22,11 @@ def read_aedat2(path: Path, *, sort: bool = False) -> Events:
 
     Polarity is bit 0 of the address, x bits 1-7, y bits 8-14.
     """
-    data = read_bytes(path)
+    return parse_aedat2(read_bytes(path), path, sort=sort)
+
+
+def parse_aedat2(data: bytes, path: Path, *, sort: bool = False) -> Events:
+    """`read_aedat2` for bytes that are in memory already; `path` is what errors call them."""
     require(
         data.startswith(b"#!AER-DAT2.0"),
         f"{path}: byte 0 does not begin an AEDAT 2.0 header (#!AER-DAT2.0); is it a file of another format?",

