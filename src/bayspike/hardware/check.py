@@ -13,6 +13,7 @@ from bayspike.hardware.fixed_point import LayerRun, read_out, run
 from bayspike.hardware.rounding import Rounded
 from bayspike.metrics import accuracy, ece
 from bayspike.network import unroll
+from bayspike.predictors import Committee
 
 MOSTLY = 0.9  # a share of neurons or of time-steps that is too many
 RATE_CHANGE = 0.5  # relative change of a layer's rate against float weights
@@ -90,7 +91,9 @@ def compare_precision(
     network: CubaNetwork, rounded: Rounded, spikes: NDArray[np.uint8], labels: NDArray[np.integer] | None = None
 ) -> Precision:
     """Decisions, accuracy and calibration of the committee in float and in the chip's integers."""
-    exact = read_out(float_run(network, spikes)[-1], network.readouts[-1]).mean(axis=0)
+    core, weights = to_network(network)
+    committee = Committee(core, weights)
+    exact = committee.predict(torch.from_numpy(np.ascontiguousarray(spikes))).probabilities[-1].double().numpy()
     integer = read_out(run(rounded.network, spikes)[-1].spikes, network.readouts[-1]).mean(axis=0)
     return precision(exact, integer, labels)
 

@@ -4,7 +4,8 @@
     network.safetensors      (fixed-point) all members in the chip's integers, with read-outs
     member_000.nir, …        (nir) one graph for each member
     member_000.net, …        (netx) one Lava network for each member; read-outs in readouts.safetensors
-    selftest.safetensors     input spikes, the spikes every member must answer with, class probabilities
+    selftest.safetensors     input spikes, the spikes every member must answer with, class probabilities;
+                             spikes are bits (`numpy.packbits` along the neurons)
 
 `verify` checks the checksums and runs the files themselves on the self-test input. Integers must answer
 with every bit; NIR is run in double precision, where the order of a sum may tip one spike in a thousand.
@@ -30,7 +31,15 @@ from bayspike.hardware import lava, nir
 from bayspike.hardware.budget import budget
 from bayspike.hardware.check import float_run, precision, warnings
 from bayspike.hardware.cuba import CubaNetwork, from_network
-from bayspike.hardware.files import load_arrays, load_network, save_arrays, save_network, sha256, sync, write_bytes
+from bayspike.hardware.files import (
+    load_network,
+    load_self_test,
+    save_arrays,
+    save_network,
+    sha256,
+    sync,
+    write_bytes,
+)
 from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.network import Network
@@ -117,12 +126,11 @@ def verify(directory: Path) -> Verified:
         path = directory / name
         require(path.is_file(), f"{path} is named in the manifest but is missing; export again.")
         require(sha256(path) == entry["sha256"], f"{path} differs from its checksum; export or copy it again.")
-    test = load_arrays(_listed(directory, manifest, "selftest.safetensors"))
-    for name in ("input", "spikes", "probabilities"):
-        require(name in test, f"{directory}/selftest.safetensors has no {name!r}; export again.")
+    test, expected = load_self_test(
+        _listed(directory, manifest, "selftest.safetensors"), manifest["inputs"], manifest["neurons"][-1]
+    )
     to, members = manifest["format"], manifest["members"]
-    answer, allowed = _rerun(directory, manifest, test["input"])
-    expected = test["spikes"]
+    answer, allowed = _rerun(directory, manifest, test)
     require(
         answer.shape == expected.shape,
         f"{directory} answers its self-test with the shape {answer.shape} instead of {expected.shape}.",
@@ -150,6 +158,10 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         and manifest.get("format") in get_args(Format)
         and isinstance(manifest.get("members"), int)
         and manifest["members"] >= 1
+        and isinstance(manifest.get("inputs"), int)
+        and isinstance(manifest.get("neurons"), list)
+        and len(manifest["neurons"]) >= 1
+        and all(isinstance(count, int) and count >= 1 for count in (manifest["inputs"], *manifest["neurons"]))
         and isinstance(manifest.get("files"), dict)
         and all(isinstance(e, dict) and isinstance(e.get("sha256"), str) for e in manifest["files"].values())
     )
@@ -214,11 +226,11 @@ def _write_nir(staging: Path, committee: CubaNetwork, test: NDArray[np.uint8]) -
 def _save_test(
     staging: Path, test: NDArray[np.uint8], spikes: NDArray[np.uint8], probabilities: NDArray[np.float64]
 ) -> None:
-    answers: dict[str, NDArray[np.generic]] = {"input": test, "spikes": spikes, "probabilities": probabilities}
-    save_arrays(staging / "selftest.safetensors", answers)
+    answers = {"input": np.packbits(test, axis=-1), "spikes": np.packbits(spikes, axis=-1)}
+    save_arrays(staging / "selftest.safetensors", {**answers, "probabilities": probabilities})
 
 
-def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.generic]) -> tuple[NDArray[np.uint8], float]:
+def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], float]:
     """Spikes of the last layer `(members, time, batch, neurons)` from the files, and the share that may differ."""
     to: Format = manifest["format"]
     if to == "fixed-point":
@@ -228,10 +240,9 @@ def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.generic])
         integers: list[FixedPointNetwork] = [lava.read(path) for path in paths]
         return np.concatenate([run(network, test)[-1].spikes for network in integers]), 0.0
     floats = [nir.read(path) for path in paths]
-    spikes = test.astype(np.uint8)
     for network in floats:
-        check_binary_spikes(spikes, network.inputs)
-    return np.concatenate([float_run(network, spikes)[-1] for network in floats]), TIPPED_SHARE
+        check_binary_spikes(test, network.inputs)
+    return np.concatenate([float_run(network, test)[-1] for network in floats]), TIPPED_SHARE
 
 
 def _with_gain(network: Network, steps: Sequence[float] | None) -> list[float] | None:

@@ -51,6 +51,18 @@ def load_network(path: Path) -> FixedPointNetwork:
         raise UserError(f"{path} does not hold a fixed-point network ({error}); export it again.") from error
 
 
+def load_self_test(path: Path, inputs: int, outputs: int) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+    """Input `(time, batch, inputs)` and expected spikes `(members, time, batch, outputs)` of an artefact."""
+    packed = load_arrays(path)
+    spikes = []
+    for name, width, dimensions in (("input", inputs, 3), ("spikes", outputs, 4)):
+        bits = packed.get(name)
+        if bits is None or bits.dtype != np.uint8 or bits.ndim != dimensions or bits.shape[-1] != -(-width // 8):
+            raise UserError(f"{path} does not hold {name!r} for {width} neurons; export it again.")
+        spikes.append(np.unpackbits(bits.view(np.uint8), axis=-1, count=width))
+    return spikes[0], spikes[1]
+
+
 def save_arrays(path: Path, arrays: Arrays) -> None:
     """Write named arrays to a safetensors file and wait until they are on the disk."""
     write_bytes(path, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
