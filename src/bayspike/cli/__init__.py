@@ -1,0 +1,81 @@
+"""The command line: thin, one file per group of commands. It parses, calls, prints.
+
+Exit codes: 0 done, 2 a mistake the user can mend (one sentence on stderr; `--debug` shows where it came from),
+130 interrupted, with the command that goes on.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+
+from bayspike import __version__
+
+ABOUT = """Bayesian continual learning with spiking neural networks.
+
+Start with the demo, about two minutes, no download:
+
+    bayspike run digits --preset demo --method bayes ewc sgd --out runs/demo
+
+Then:
+
+    bayspike report runs/demo              make its report.html again, or compare several runs
+    bayspike evaluate runs/demo            judge a trained network on test data
+    bayspike predict runs/demo image.png   watch one decision grow over time
+    bayspike export runs/demo --out chip   write the committee for hardware
+    bayspike data                          which data sets are at hand
+
+`bayspike COMMAND --help` explains a command. With --debug a mistake is shown with its traceback.
+Completion: bayspike --tyro-write-completion bash ~/.local/share/bash-completion/completions/bayspike"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments[:1] in (["--version"], ["-V"]):
+        print(f"bayspike {__version__}")
+        return 0
+    debug = "--debug" in arguments
+    arguments = [each for each in arguments if each != "--debug"]
+    if not arguments:
+        arguments = ["--help"]
+    from bayspike.errors import UserError
+
+    try:
+        return _dispatch(arguments)
+    except UserError as error:
+        if debug:
+            raise
+        print(f"bayspike: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        if debug:
+            raise
+        print("bayspike: interrupted.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _dispatch(arguments: list[str]) -> int:
+    import tyro
+
+    from bayspike.cli.data import Data, Info
+    from bayspike.cli.models import Evaluate, Export, Predict
+    from bayspike.cli.run import Report, Resume, Run
+
+    commands = {
+        "run": Run,
+        "resume": Resume,
+        "report": Report,
+        "evaluate": Evaluate,
+        "predict": Predict,
+        "export": Export,
+        "data": Data,
+        "info": Info,
+    }
+    command = tyro.extras.subcommand_cli_from_dict(
+        commands, prog="bayspike", description=ABOUT, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+    )
+    code: int = command.execute()
+    return code

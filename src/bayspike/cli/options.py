@@ -1,0 +1,92 @@
+"""The options of `bayspike run`, in groups. None means: as the preset has it."""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+# Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
+ExperimentName = Literal["two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "digits"]
+MethodName = Literal[
+    "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
+    "joint", "bayes-joint", "bayes-stream",
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class NetworkFlags:
+    """The network."""
+
+    hidden: tuple[int, ...] | None = None
+    """Neurons of each layer, for example 256 256."""
+    synapse_decay: float | None = None
+    """Share of a synaptic current left after a step."""
+    membrane_decay: float | None = None
+    """Share of a potential left after a step."""
+    threshold: float | None = None
+    """Firing threshold; by default 1, or the root of the fan-in for binary weights."""
+    reset: Literal["refractory", "zero", "subtract"] | None = None
+    """What a spike does to its neuron; zero is Loihi's, refractory the paper's kernel."""
+    refractory_decay: float | None = None
+    """Of the refractory kernel."""
+    refractory_height: float | None = None
+    """Of the refractory kernel, in thresholds."""
+    surrogate: str | None = None
+    """Name of the surrogate derivative."""
+    slope: float | None = None
+    """Of the surrogate derivative."""
+    readout_scale: float | None = None
+    """Spread of the logits, hence how sure the network can be at all."""
+    recurrent: bool | None = None
+    """Let each layer see its own spikes (True or False)."""
+
+
+@dataclass(frozen=True)
+class TrainingFlags:
+    """Training and replay."""
+
+    epochs: int | None = None
+    """Passes over the data of each task."""
+    batch: int | None = None
+    """Examples of a mini-batch."""
+    replay: Literal["balanced", "pooled", "none"] | None = None
+    """How stored examples are mixed in."""
+    coreset_share: float | None = None
+    """Share of every class that is stored."""
+    coreset_selection: Literal["random", "herding", "reservoir"] | None = None
+    """Which examples are stored."""
+    evaluations: int | None = None
+    """Evaluations during each task."""
+    fisher_examples: int | None = None
+    """Examples for the Fisher information of EWC."""
+    burn_in: int | None = None
+    """First time-steps without updates."""
+
+
+@dataclass(frozen=True)
+class DataFlags:
+    """Sizes of the data."""
+
+    train_examples: int | None = None
+    """Training examples, all classes together."""
+    test_examples: int | None = None
+    """Test examples, all classes together."""
+    foreign_examples: int | None = None
+    """Out-of-distribution examples."""
+    time: int | None = None
+    """Time-steps of an example."""
+
+
+@dataclass(frozen=True)
+class JudgingFlags:
+    """Judging."""
+
+    members: int | None = None
+    """Networks of a committee or ensemble (N_S)."""
+    headline: Literal["committee", "ensemble", "mean"] | None = None
+    """The predictor whose figures stand for a Bayesian method."""
+    interim_examples: int | None = None
+    """Test examples of evaluations during training; the last one always takes all."""
+
+
+def said(flags: Any) -> dict[str, Any]:
+    """Only what the user said."""
+    return {name: value for name, value in vars(flags).items() if value is not None}

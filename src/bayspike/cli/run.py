@@ -1,0 +1,191 @@
+"""`bayspike run`, `resume` and `report`."""
+
+import sys
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from bayspike.cli.options import (
+    DataFlags,
+    ExperimentName,
+    JudgingFlags,
+    MethodName,
+    NetworkFlags,
+    TrainingFlags,
+    said,
+)
+
+if TYPE_CHECKING:
+    from bayspike.experiments.engine import Workbench
+    from bayspike.store import RunDirectory
+
+Flat = tyro.conf.arg(name="")
+
+
+@dataclass(frozen=True)
+class Run:
+    """Run an experiment: train, judge, draw, report.
+
+    bayspike run digits --preset demo --method bayes ewc sgd --out runs/demo
+
+    bayspike run two-moons --preset demo --set bayes.temperature=[1e-10,1e-8,1e-6]
+
+    bayspike run split-mnist --preset paper --data ~/data --seeds 3
+
+    bayspike run mnist-dvs --preset laptop --simulated --hidden 512 256
+
+    Any hyper-parameter of a method is set by --set METHOD.NAME=VALUE (or NAME=VALUE for all methods that have it), its
+    network and training by METHOD.network.NAME and METHOD.training.NAME; a list of values makes one learner of each.
+    """
+
+    experiment: tyro.conf.Positional[ExperimentName]
+    """What to run."""
+    method: tuple[MethodName, ...] = ()
+    """Which learners; by default those of the preset."""
+    preset: Literal["demo", "laptop", "paper"] = "demo"
+    """Sizes: demo takes about two minutes on two cores, laptop at most thirty, paper is the paper's protocol."""
+    seeds: int | None = None
+    """Number of repetitions."""
+    set: tuple[str, ...] = ()
+    """Hyper-parameters, for example bayes.lr=1000 ewc.network.slope=6."""
+    data: Path | None = None
+    """Folder of data sets; by default $BAYSPIKE_DATA, then the user's cache."""
+    simulated: bool = False
+    """Use the simulated stand-in for data that are not at hand."""
+    out: Path | None = None
+    """Directory of the run; by default a new one under runs/."""
+    force: bool = False
+    """Overwrite an earlier run in that directory."""
+    device: str = "cpu"
+    """Where torch computes."""
+    threads: int | None = None
+    """Threads of torch; by default all cores. Part of what makes a run exactly repeatable."""
+    quiet: bool = False
+    """No progress."""
+    tensorboard: bool = False
+    """Write TensorBoard event files too."""
+    checkpoint_seconds: float = 20.0
+    """Time between checkpoints; 0 saves after every mini-batch."""
+    network: Annotated[NetworkFlags, Flat] = field(default_factory=NetworkFlags)
+    training: Annotated[TrainingFlags, Flat] = field(default_factory=TrainingFlags)
+    sizes: Annotated[DataFlags, Flat] = field(default_factory=DataFlags)
+    judging: Annotated[JudgingFlags, Flat] = field(default_factory=JudgingFlags)
+
+    def execute(self) -> int:
+        import torch
+
+        from bayspike.experiments.base import Changes, resolve
+        from bayspike.experiments.engine import start
+        from bayspike.experiments.registry import experiment
+        from bayspike.tensorboard import require_tensorboard
+
+        if self.tensorboard:
+            require_tensorboard()
+        chosen = experiment(self.experiment)
+        data: dict[str, Any] = said(self.sizes)
+        if self.data is not None:
+            data["root"] = str(self.data.resolve())
+        changes = Changes(
+            methods=self.method,
+            seeds=self.seeds,
+            network=said(self.network),
+            training=said(self.training),
+            data=data,
+            judging=said(self.judging),
+            settings=self.set,
+            simulated=self.simulated,
+            run={
+                "device": self.device,
+                "threads": self.threads or torch.get_num_threads(),
+                "tensorboard": self.tensorboard,
+                "checkpoint_seconds": self.checkpoint_seconds,
+            },
+        )
+        config = resolve(chosen, self.preset, changes)
+        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
+        out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
+        run, bench = start(config, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
+        return carry_out(run, bench, quiet=self.quiet)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run that was interrupted or killed; the result is the same as if it never had been.
+
+    bayspike resume runs/demo
+    """
+
+    directory: tyro.conf.Positional[Path]
+    """Directory of the run."""
+    quiet: bool = False
+    """No progress."""
+
+    def execute(self) -> int:
+        from bayspike.experiments.engine import take_up
+        from bayspike.store import open_run
+
+        run = open_run(self.directory)
+        return carry_out(run, take_up(run), quiet=self.quiet)
+
+
+@dataclass(frozen=True)
+class Report:
+    """Make report.html of one run again, or one report that compares several.
+
+    bayspike report runs/demo
+
+    bayspike report runs/a runs/b --out compare.html
+    """
+
+    directories: tyro.conf.Positional[tuple[Path, ...]]
+    """Directories of runs."""
+    out: Path | None = None
+    """The file to write; by default report.html in the one run, or in the current folder."""
+    force: bool = False
+    """Overwrite a file that is there (the report in a run's own directory always is)."""
+
+    def execute(self) -> int:
+        from bayspike.errors import require
+        from bayspike.experiments.finish import write_report_of
+        from bayspike.store import open_run
+
+        require(len(self.directories) > 0, "name at least one directory of a run.")
+        runs = [open_run(each) for each in self.directories]
+        own = runs[0].report if len(runs) == 1 else None
+        out = self.out or own or Path("report.html")
+        require(
+            self.force or out == own or not out.exists(), f"{out} is there already: choose another --out or give --force."
+        )
+        print(write_report_of(runs, out))
+        return 0
+
+
+def carry_out(run: "RunDirectory", bench: "Workbench", *, quiet: bool) -> int:
+    """Run all jobs that are left, then summary, figures, report and table."""
+    from rich.console import Console
+
+    from bayspike.experiments.engine import Interrupted, run_jobs, stopping_at_safe_points
+    from bayspike.experiments.finish import finish, print_table
+    from bayspike.progress import reporter
+
+    console = Console(stderr=True)
+    config = bench.config
+    with stopping_at_safe_points() as stop:
+        try:
+            with reporter(console, quiet=quiet) as told:
+                told.say(f"{bench.experiment.title} ({config.preset}) in {run.path}")
+                for sentence in config.reduced:
+                    told.say(f"reduced against the paper: {sentence}")
+                run_jobs(run, bench, told, stop)
+                report = finish(run, bench.experiment, config, told)
+        except (Interrupted, KeyboardInterrupt):
+            print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)
+            return 130
+    print_table(run, Console())
+    if report is not None:
+        print(f"Report: {report}")
+    print(f"Results: {run.path}")
+    return 0

@@ -1,0 +1,153 @@
+"""How a learner is judged: predictors by name, scores, and the final examination (paper, Sec. "Performance Measures").
+
+`committee` (N_S weights drawn once, the paper's default), `ensemble` (drawn for every input), `mean` (the centre
+of the posterior) and `point` (frequentist). `committee-8bit` and `point-8bit` are the same weights rounded to the chip's
+256 levels; for binary synapses these are the weights themselves, and left out.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from bayspike.continual.protocol import Evaluate, Scores, generator_for, seed_for
+from bayspike.continual.tasks import Task
+from bayspike.data.base import Samples
+from bayspike.errors import UserError
+from bayspike.experiments.config import JudgingOptions
+from bayspike.experiments.methods import Method
+from bayspike.experiments.prepare import judged
+from bayspike.metrics import accuracy, brier, ece, mean_confidence, nll
+from bayspike.network import Network
+from bayspike.posteriors import Bernoulli, BinaryPoint, Posterior
+from bayspike.predictors import Committee, Ensemble, Point, Prediction, Predictor, predict_samples
+
+PREDICTORS = ("committee", "ensemble", "mean", "point", "committee-8bit", "point-8bit")
+
+
+def headline(method: Method, options: JudgingOptions) -> str:
+    """The predictor whose figures stand for a method."""
+    chosen = options.headline
+    if chosen is None or not method.bayesian:
+        return method.predictors[0]
+    if chosen not in method.predictors:
+        raise UserError(f"the headline predictor must be one of {', '.join(method.predictors)}, but is {chosen!r}.")
+    return chosen
+
+
+def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[str, ...]:
+    """All predictors of the final examination."""
+    binary = any(isinstance(each, Bernoulli | BinaryPoint) for each in posteriors)
+    return method.predictors if binary else (*method.predictors, f"{method.predictors[0]}-8bit")
+
+
+def make_predictor(
+    name: str, network: Network, posteriors: Sequence[Posterior], members: int, seed: int
+) -> Predictor:
+    """A predictor by name. The same seed draws the same committee, rounded or not."""
+    generator = generator_for(seed, "committee")
+    if name == "committee":
+        return Committee.draw(network, posteriors, members, generator=generator)
+    if name == "committee-8bit":
+        return Committee.draw(network, posteriors, members, generator=generator, grid="fit")
+    if name == "ensemble":
+        return Ensemble(network, posteriors, members)
+    if name == "point-8bit":
+        return Committee.draw(network, posteriors, 1, generator=generator, grid="fit")
+    if name in ("mean", "point"):
+        return Point.of(network, posteriors, "mean" if name == "mean" else "mode")
+    raise UserError(f"There is no predictor {name!r}: choose from {', '.join(PREDICTORS)}.")
+
+
+def score(probabilities: Tensor, labels: Tensor) -> Scores:
+    """All measures of final probabilities `(examples, classes)`."""
+    return Scores(
+        float(accuracy(probabilities, labels)),
+        float(ece(probabilities, labels)),
+        float(nll(probabilities, labels)),
+        float(brier(probabilities, labels)),
+        float(mean_confidence(probabilities)),
+        len(labels),
+    )
+
+
+def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:
+    """The judge of `run_stream`: headline predictor and the mean weights, on a fixed part of the test examples."""
+    names = [headline(method, options)] + (["mean"] if method.bayesian else [])
+
+    def evaluate(
+        posteriors: Sequence[Posterior], judges: Sequence[Task], moment: int
+    ) -> dict[str, tuple[tuple[Scores, ...], Scores]]:
+        parts = judged(judges, options.interim_examples, seed)
+        verdicts = {}
+        for name in dict.fromkeys(names):
+            predictor = make_predictor(name, network, posteriors, options.members, seed)
+            generator = torch.Generator().manual_seed(moment)  # the same spikes for every predictor
+            finals = [
+                predict_samples(predictor, part, generator, over_time=False, keep_members="none").probabilities[-1]
+                for part in parts
+            ]
+            verdicts[name] = _verdict(finals, parts)
+        return verdicts
+
+    return evaluate
+
+
+def _verdict(finals: Sequence[Tensor], parts: Sequence[Samples]) -> tuple[tuple[Scores, ...], Scores]:
+    tasks = tuple(score(final, part.labels) for final, part in zip(finals, parts, strict=True))
+    overall = score(torch.cat(list(finals)), torch.cat([part.labels for part in parts]))
+    return tasks, overall
+
+
+class Examination(NamedTuple):
+    """What one predictor made of all test examples."""
+
+    probabilities: Tensor  # (time, examples, classes)
+    members: Tensor | None  # (members, examples, classes), final step
+    tasks: tuple[Scores, ...]
+    overall: Scores
+    rates: list[float]
+
+
+def examine(predictor: Predictor, judges: Sequence[Task], seed: int) -> Examination:
+    """The final examination on all test examples of all tasks, in the order of the judges."""
+    generator = generator_for(seed, "final")
+    done = [predict_samples(predictor, task.test, generator) for task in judges]
+    probabilities = torch.cat([each.probabilities for each in done], dim=1)
+    tasks, overall = _verdict([each.probabilities[-1] for each in done], [task.test for task in judges])
+    return Examination(probabilities, _joined(done), tasks, overall, _rates(done, judges))
+
+
+def _joined(done: Sequence[Prediction]) -> Tensor | None:
+    members = [each.members for each in done if each.members is not None]
+    return torch.cat(members, dim=1) if members else None
+
+
+def _rates(done: Sequence[Prediction], judges: Sequence[Task]) -> list[float]:
+    sizes = torch.tensor([len(task.test) for task in judges], dtype=torch.float64)
+    rates = torch.stack([each.rates.double() for each in done])
+    return [float(rate) for rate in (rates * sizes.unsqueeze(1)).sum(dim=0) / sizes.sum()]
+
+
+def foreign_prediction(predictor: Predictor, foreign: Samples, seed: int) -> Prediction:
+    """What a predictor makes of foreign inputs."""
+    return predict_samples(predictor, foreign, generator_for(seed, "foreign"))
+
+
+def frames(judges: Sequence[Task], chosen: Tensor, seed: int) -> NDArray[np.uint8]:
+    """Input spikes of test examples by their number over all judges, packed: `(k, time, ceil(inputs / 8))`."""
+    offsets = torch.tensor([0, *(len(task.test) for task in judges)]).cumsum(0)
+    shown = []
+    for number in chosen.tolist():
+        task = int(torch.searchsorted(offsets, number, right=True)) - 1
+        inner = torch.tensor([number - int(offsets[task])])
+        generator = torch.Generator().manual_seed(seed_for(seed, "frames", number))
+        shown.append(judges[task].test.spikes(inner, generator)[:, 0].numpy())
+    return np.packbits(np.stack(shown), axis=-1)
+
+
+def plain_scores(scores: Scores) -> dict[str, Any]:
+    return scores._asdict()

@@ -1,0 +1,164 @@
+"""The result of one job: what goes into `results/<job>.json` and `results/<job>.npz`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bayspike.checkpoints import evaluation_to_plain
+from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, generator_for, memory_of
+from bayspike.data.base import Dataset
+from bayspike.experiments.base import Experiment
+from bayspike.experiments.config import RunConfig
+from bayspike.experiments.judging import (
+    Examination,
+    examine,
+    final_predictors,
+    foreign_prediction,
+    frames,
+    headline,
+    make_predictor,
+)
+from bayspike.experiments.methods import method
+from bayspike.experiments.prepare import Learner, stratified_indices
+from bayspike.figures import count_means
+from bayspike.learning import posteriors
+from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
+from bayspike.network import unroll
+from bayspike.predictors import Point
+
+FRAMES = 8
+ENERGY_EXAMPLES = 16
+
+
+def job_result(
+    experiment: Experiment, config: RunConfig, learner: Learner, dataset: Dataset, progress: Progress, seconds: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Examine a finished job: its JSON and its arrays."""
+    job, network, stream = learner.job, learner.network, learner.stream
+    learnt = posteriors(learner.rule, progress.states)
+    chosen = method(job.method.method)
+    labels = torch.cat([task.test.labels for task in stream.judges])
+    subset = stratified_indices(labels, min(len(labels), config.judging.stored_examples), config.data.seed)
+    arrays: dict[str, Any] = {
+        "labels": labels.numpy(),
+        "task": np.repeat(np.arange(len(stream.judges)), [len(task.test) for task in stream.judges]),
+        "subset": subset.numpy(),
+        "frames": frames(stream.judges, subset[:FRAMES], job.seed),
+        "sample_shape": np.array(dataset.sample_shape),
+    }
+    exams: dict[str, Examination] = {}
+    foreign: dict[str, Any] = {}
+    names = final_predictors(chosen, learnt)
+    for name in names:
+        predictor = make_predictor(name, network, learnt, config.judging.members, job.seed)
+        exam = exams[name] = examine(predictor, stream.judges, job.seed)
+        arrays[f"final/{name}"] = exam.probabilities[-1].numpy()
+        arrays[f"probabilities/{name}"] = exam.probabilities[:, subset].numpy()
+        if exam.members is not None and len(exam.members) > 1:
+            arrays[f"members/{name}"] = exam.members[:, subset].numpy()
+        if dataset.foreign is not None:
+            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed)
+        if experiment.extras is not None:
+            arrays |= experiment.extras(name, predictor, dataset, job.seed)
+    for index, posterior in enumerate(learnt):
+        counted = count_means(posterior.mean().numpy(force=True))
+        arrays |= {f"weights/{index}_{part}": np.asarray(counted[part]) for part in ("counts", "edges", "nonzero")}
+    first = headline(chosen, config.judging)
+    rounded = exams.get(f"{chosen.predictors[0]}-8bit")
+    memory = memory_of(stream, progress)
+    stored = sum(len(kept) for kept in progress.coresets)
+    if chosen.tasks == "coresets":  # what it trained on is what it had stored
+        stored = len(stream.tasks[0].train)
+        memory = memory._replace(coresets=stored * stream.tasks[0].train.bytes_per_sample)
+    parameters = sum(layer.neurons * layer.pre for layer in network.layers)
+    matrices = {name: _matrix(progress.evaluations, name, exam) for name, exam in exams.items()}
+    result = {
+        "job": job.name,
+        "method": job.method.method,
+        "label": job.method.label,
+        "seed": job.seed,
+        "predictors": list(names),
+        "headline_predictor": first,
+        "task_names": [task.name for task in stream.judges],
+        "classes": list(dataset.classes),
+        "evaluations": [evaluation_to_plain(each) for each in progress.evaluations],
+        "final": {
+            name: {"overall": exam.overall._asdict(), "per_task": [scores._asdict() for scores in exam.tasks]}
+            for name, exam in exams.items()
+        },
+        "accuracy_matrix": {name: matrix.tolist() for name, matrix in matrices.items() if matrix is not None},
+        "continual": {
+            name: _continual(matrix) for name, matrix in matrices.items() if matrix is not None and len(matrix) > 1
+        },
+        "ood": foreign or None,
+        "presentations": progress.presentations,
+        "replayed": progress.replayed,
+        "coreset_examples": stored,
+        "memory_bytes": {**memory._asdict(), "total": sum(memory)},
+        "bytes_per_synapse": memory.rule / parameters,
+        "parameters": parameters,
+        "seconds": seconds,
+        "rates": exams[first].rates,
+        "energy": _energy(learner, learnt, config.judging.members if chosen.bayesian else 1),
+        "fixed_point": None if rounded is None else {"weights": "8-bit", **rounded.overall._asdict()},
+    }
+    return result, arrays
+
+
+def _foreign(
+    arrays: dict[str, Any], name: str, predictor: Any, exam: Examination, dataset: Dataset, seed: int
+) -> Mapping[str, Any]:
+    """How well the predictor tells foreign inputs from its own, by each score; its probabilities go to the arrays."""
+    assert dataset.foreign is not None
+    done = foreign_prediction(predictor, dataset.foreign, seed)
+    arrays[f"foreign/{name}"] = done.probabilities.numpy()
+    several = done.members is not None and len(done.members) > 1
+    if several and done.members is not None:
+        arrays[f"foreign_members/{name}"] = done.members.numpy()
+    own_members, foreign_members = (exam.members, done.members) if several else (None, None)
+    found = detect_foreign(exam.probabilities[-1], done.probabilities[-1], own_members, foreign_members)
+    measures = ("auroc", "aupr", "fpr95")
+    return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
+
+
+def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -> Tensor | None:
+    """Accuracy after each task; the last row is of the final examination, which sees all test examples."""
+    mine = [each for each in evaluations if each.predictor == name]
+    if not mine:
+        return None
+    matrix = accuracy_matrix(mine, name)
+    matrix[-1] = torch.tensor([scores.accuracy for scores in exam.tasks], dtype=torch.float64)
+    return matrix
+
+
+def _continual(matrix: Tensor) -> dict[str, float] | None:
+    if matrix.shape[0] != matrix.shape[1]:
+        return None
+    summary = summarise_continual(matrix)._asdict()
+    summary.pop("forward_transfer")
+    return dict(summary)
+
+
+def _energy(learner: Learner, learnt: Any, members: int) -> dict[str, Any]:
+    """Spikes, synaptic operations and joules of a decision at the last step, averaged over a few test examples."""
+    network, samples = learner.network, learner.stream.judges[-1].test
+    chosen = torch.arange(min(ENERGY_EXAMPLES, len(samples)))
+    spikes = samples.spikes(chosen, generator_for(learner.job.seed, "energy")).to(network.layers[0].readout)
+    emitted = unroll(network, spikes, Point.of(network, learnt).weights)
+    sizes = [layer.neurons for layer in network.layers]
+    own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
+    populations = [Population(spikes, sizes[0], updated=False)]
+    for index, block in enumerate(emitted):
+        onward = sizes[index + 1] if index + 1 < len(sizes) else 0
+        populations.append(Population(block, onward + own[index]))
+    spent = energy_over_time(populations, members=members)
+    return {
+        "joules": float(spent.joules[-1].mean()),
+        "spikes": float(spent.spikes[-1].mean()),
+        "synaptic_operations": float(spent.synaptic_operations[-1].mean()),
+        "members": members,
+        "source": LOIHI.source,
+    }
