@@ -7,7 +7,7 @@ in the stream. So a run that is taken up from any `Progress` does exactly what t
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ class StreamConfig:
     """How a learner goes through a stream.
 
     evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
+    anneal: share of the learning rate that is taken off, linearly, over each task; for every rule alike.
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     """
 
@@ -41,6 +42,7 @@ class StreamConfig:
     evaluations: int = 1
     fisher_examples: int | None = None
     burn_in: int = 0
+    anneal: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -49,6 +51,7 @@ class StreamConfig:
         require_range("coreset_share", self.coreset_share, 0, 1)
         require_range("evaluations", self.evaluations, 1)
         require_range("burn_in", self.burn_in, 0)
+        require_range("anneal", self.anneal, 0, 1)
         if self.fisher_examples is not None:
             require_range("fisher_examples", self.fisher_examples, 1)
         for name, value, choices in (
@@ -164,7 +167,8 @@ def _run_task(
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
         spikes, labels = fetch(parts, sources, indices, generator)
-        states, report = train_batch(network, rule, now.states, spikes, labels, generator, config.burn_in)
+        annealed = anneal(rule, config.anneal * position / len(plan))
+        states, report = train_batch(network, annealed, now.states, spikes, labels, generator, config.burn_in)
         now = replace(
             now,
             states=tuple(states),
@@ -177,6 +181,15 @@ def _run_task(
         if on_batch is not None:
             on_batch(now, report, plan)
     return now
+
+
+def anneal(rule: Rule, share: float) -> Rule:
+    """The same rule with `share` of its learning rate taken off."""
+    if share == 0:
+        return rule
+    settings: Any = rule  # every rule is a dataclass with a learning rate `lr`
+    slower: Rule = replace(settings, lr=settings.lr * (1 - share))
+    return slower
 
 
 def _judge(
