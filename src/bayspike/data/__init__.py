@@ -1,9 +1,21 @@
 """Data sets, encoders and event-camera files.
 
-`load(name)` gives a `Dataset`; `bayspike.data.catalogue` says which ones are at hand and how to get the others.
+`load(name)` gives a `Dataset`; `status()` says which are at hand, `get(name)` gets one, `show(name, out)`
+draws it.
 """
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples, SpikeSamples, StaticSamples, merge
-from bayspike.data.catalogue import load
+from bayspike.data.catalogue import get, load, show, status
 
-__all__ = ["CoordinateSamples", "Dataset", "Samples", "SpikeSamples", "StaticSamples", "load", "merge"]
+__all__ = [
+    "CoordinateSamples",
+    "Dataset",
+    "Samples",
+    "SpikeSamples",
+    "StaticSamples",
+    "get",
+    "load",
+    "merge",
+    "show",
+    "status",
+]

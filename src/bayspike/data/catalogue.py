@@ -22,6 +22,7 @@ from bayspike.data import (
 from bayspike.data.base import Dataset
 from bayspike.data.download import Remote, fetch_all
 from bayspike.data.places import writable_root
+from bayspike.data.show import draw
 from bayspike.errors import UserError
 
 Finder = Callable[[Path | None], Path | None]
@@ -237,6 +238,13 @@ def get(name: str, *, root: Path | None = None) -> str:
         raise UserError(f"{name} cannot be downloaded by a program. {entry.how.replace(' there.', f' at {folder}.')}")
     fetch_all(entry.files, folder)
     return f"{name} was downloaded to {folder}."
+
+
+def show(
+    name: str, out: Path, *, root: Path | None = None, seed: int = 0, time: int | None = None, **options: Any
+) -> Path:
+    """Write a picture of some samples of the data set and return its path."""
+    return draw(load(name, root=root, seed=seed, time=time, **options), out, seed=seed)
 
 
 def _entry(name: str) -> Entry:
