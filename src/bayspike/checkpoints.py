@@ -66,7 +66,9 @@ def load(path: Path) -> Checkpoint:
     )
     file = path.with_suffix(".safetensors")
     require(file.is_file(), f"{file} is missing beside its JSON.")
-    require(_digest(file) == header["tensors"].get("blake2b"), f"{file} is damaged: its digest is not that of the JSON.")
+    require(
+        _digest(file) == header["tensors"].get("blake2b"), f"{file} is damaged: its digest is not that of the JSON."
+    )
     try:
         # copies of our own: aligned, and independent of a file that may be deleted
         tensors = {key: each.clone() for key, each in load_file(file).items()}
@@ -196,7 +198,7 @@ class Model:
 
 
 def load_model(path: Path, job: str | None = None) -> Model:
-    """The model of a checkpoint file, of a job's folder of checkpoints, or of a run directory (its first job or `job`)."""
+    """The model of a checkpoint file, of a job's folder of checkpoints, or of a run directory (of its `job`)."""
     file = find_checkpoint(path, job)
     checkpoint = load(file)
     about = checkpoint.header.get("model")
@@ -222,5 +224,3 @@ def find_checkpoint(path: Path, job: str | None = None) -> Path:
         return named[next((name for name in named if name.startswith("bayes")), next(iter(named)))]
     require(job in named, f"{path} has no job {job!r}: it has {', '.join(named)}.")
     return named[job]
-
-

@@ -62,7 +62,9 @@ def plain_numbers(value: Any) -> Any:
 
 def write_json(path: Path, value: Any) -> None:
     with replacing(path) as beside:
-        beside.write_text(json.dumps(plain_numbers(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8")
+        beside.write_text(
+            json.dumps(plain_numbers(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
+        )
 
 
 def read_json(path: Path) -> Any:
@@ -159,10 +161,12 @@ def create_run(path: Path, *, force: bool) -> RunDirectory:
         if present:
             require(
                 force,
-                f"{path} is not empty: go on with `bayspike resume {path}`, choose another --out, or give --force to overwrite.",
+                f"{path} is not empty: go on with `bayspike resume {path}`, choose another --out, or overwrite it "
+                "with --force.",
             )
             foreign = [name for name in present if name not in OWN_NAMES and not name.endswith(".part")]
-            require(not foreign, f"{path} holds {foreign[0]!r}, which is not part of a run: --force will not delete it.")
+            if foreign:
+                raise UserError(f"{path} holds {foreign[0]!r}, which is not part of a run: --force will not delete it.")
             with run.locked():
                 _empty(path)
     try:

@@ -6,7 +6,8 @@ Exit codes: 0 done, 2 a mistake the user can mend (one sentence on stderr; `--de
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from bayspike import __version__
 
@@ -64,7 +65,7 @@ def _dispatch(arguments: list[str]) -> int:
     from bayspike.cli.models import Evaluate, Export, Predict
     from bayspike.cli.run import Report, Resume, Run
 
-    commands = {
+    commands: dict[str, Callable[..., Any]] = {
         "run": Run,
         "resume": Resume,
         "report": Report,

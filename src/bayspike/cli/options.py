@@ -59,6 +59,8 @@ class TrainingFlags:
     """Examples for the Fisher information of EWC."""
     burn_in: int | None = None
     """First time-steps without updates."""
+    anneal: float | None = None
+    """Share of the learning rate that is taken off, linearly, over each task."""
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,8 @@ class Report:
         own = runs[0].report if len(runs) == 1 else None
         out = self.out or own or Path("report.html")
         require(
-            self.force or out == own or not out.exists(), f"{out} is there already: choose another --out or give --force."
+            self.force or out == own or not out.exists(),
+            f"{out} is there already: choose another --out or give --force.",
         )
         print(write_report_of(runs, out))
         return 0

@@ -39,8 +39,13 @@ class Stream:
         require(len(self.tasks) > 0, "a stream needs at least one task, but got none.")
         if not self.judges:
             object.__setattr__(self, "judges", tuple({id(task): task for task in self.tasks}.values()))
-        shapes = {(part.time, part.inputs) for task in self.tasks + self.judges for part in (task.train, task.test)}
-        require(len(shapes) == 1, f"all tasks must have one (time, inputs), but have {sorted(shapes)}.")
+        # recordings to be judged on may be longer than those to learn from, as those of DVS-Gestures are
+        parts = {"train": [task.train for task in self.tasks], "test": [task.test for task in self.judges]}
+        for part, all_samples in parts.items():
+            shapes = {(samples.time, samples.inputs) for samples in all_samples}
+            require(len(shapes) == 1, f"all tasks must {part} with one (time, inputs), but have {sorted(shapes)}.")
+        inputs = {samples.inputs for all_samples in parts.values() for samples in all_samples}
+        require(len(inputs) == 1, f"training and test samples must have as many inputs, but have {sorted(inputs)}.")
         for task in self.tasks + self.judges:
             for part, samples in (("train", task.train), ("test", task.test)):
                 require(len(samples) > 0, f"task {task.name!r} has no {part} samples.")
@@ -232,7 +237,7 @@ def rotated(dataset: Dataset, angles: Sequence[float]) -> Stream:
 
 
 def rotation_source(shape: tuple[int, ...], degrees: float) -> Tensor:
-    """Where each channel of a picture turned clockwise comes from, by nearest neighbour; `shape` ends in (height, width)."""
+    """Where each channel of a picture turned clockwise comes from (nearest one); `shape` ends in the two sides."""
     height, width = shape[-2:]
     rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
     y, x = rows - (height - 1) / 2, columns - (width - 1) / 2

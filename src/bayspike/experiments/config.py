@@ -51,6 +51,7 @@ class TrainingOptions:
     evaluations: int = 1
     fisher_examples: int | None = None
     burn_in: int = 0
+    anneal: float = 0.0
 
     def config(self, seed: int) -> StreamConfig:
         return StreamConfig(seed=seed, **vars(self))

@@ -37,9 +37,15 @@ EXPERIMENT = Experiment(
         "paper": Preset(("bayes", "ewc", "sgd", "tacos"), seeds=3, training={"epochs": 1, "evaluations": 4}),
     },
     figures=(
-        "training_curves", "final_boxes", "accuracy_matrix", "reliability", "over_time", "risk_coverage",
-        "top_classes", "mean_parameters",
-    ),  # fmt: skip
+        "training_curves",
+        "final_boxes",
+        "accuracy_matrix",
+        "reliability",
+        "over_time",
+        "risk_coverage",
+        "top_classes",
+        "mean_parameters",
+    ),
     published=PUBLISHED,
     published_note="The paper's numbers are of split-MNIST with all 60,000 + 10,000 images.",
 )

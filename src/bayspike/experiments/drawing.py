@@ -4,7 +4,6 @@ Every function takes the results of a run and draws one figure of the paper (or 
 nothing for it). Curves and maps are of the first seed; box plots and tables gather all.
 """
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,12 +71,8 @@ def training_curves(results: Results) -> Figure | None:
         mine = [each for each in job["evaluations"] if each["predictor"] == job["headline_predictor"]]
         if len(job["task_names"]) < 2 or not mine:
             continue
-        per_task = Counter(each["task"] for each in mine)
-        so_far: Counter[int] = Counter()
-        moments = []
-        for each in mine:  # evenly spaced within a task, the last at its end
-            so_far[each["task"]] += 1
-            moments.append(each["task"] + so_far[each["task"]] / per_task[each["task"]])
+        ends = {each["task"]: each["batch"] for each in mine}  # the last evaluation of a task is at its end
+        moments = [each["task"] + each["batch"] / ends[each["task"]] for each in mine]
         panels[label] = {
             "epoch": moments,
             "current_task": [each["task"] for each in mine],
@@ -146,7 +141,7 @@ def foreign_confidence(results: Results) -> Figure | None:
 
 
 def over_time(results: Results) -> Figure | None:
-    """Accuracy, ECE and confidence while the signal arrives (paper, Fig. online); foreign inputs where there are any."""
+    """Accuracy, ECE and confidence while the signal arrives (paper, Fig. online), of foreign inputs if there are any."""
     panels: dict[str, dict[str, Any]] = {}
     data = "test examples"
     for label, job in results.jobs.items():
@@ -184,7 +179,8 @@ def top_classes(results: Results) -> Figure | None:
             continue
         bayes, other = (results.headline(label, "final") for label in pair)
         arrays = results.arrays[pair[0]]
-        assert bayes is not None and other is not None
+        assert bayes is not None
+        assert other is not None
         labels = arrays["labels"]
         right, right_too = bayes.argmax(1) == labels, other.argmax(1) == labels
         wanted = {
@@ -206,9 +202,7 @@ def top_classes(results: Results) -> Figure | None:
     if not rows:
         return None
     classes = next(iter(results.jobs.values()))["classes"]
-    return figures.top_classes(
-        results.folder, rows, classes, shown=min(3, len(classes)), simulated=results.simulated
-    )
+    return figures.top_classes(results.folder, rows, classes, shown=min(3, len(classes)), simulated=results.simulated)
 
 
 def mean_parameters(results: Results) -> Figure | None:

@@ -231,7 +231,9 @@ class _Diary:
         self.reporter, self.stop, self.events, self.clock = reporter, stop, events, clock
         self.total = total
         self.before = [done + batches_before(learner, task) for task in range(len(learner.stream.tasks) + 1)]
-        self.warned = {(e["name"], e["layer"]) for e in log.kept if e["kind"] == "warning" and e["job"] == learner.job.name}
+        self.warned = {
+            (e["name"], e["layer"]) for e in log.kept if e["kind"] == "warning" and e["job"] == learner.job.name
+        }
         self.interval = bench.config.checkpoint_seconds
         self.saved_at = time.monotonic()
         self.best = -1.0
@@ -251,15 +253,18 @@ class _Diary:
         share = now.replayed / now.presentations
         name = self.learner.stream.tasks[task].name
         step = self.before[task] + now.batch
-        self.reporter.batch(
-            Moment(step, self.total, job.name, name, loss, accuracy, sum(rates) / len(rates), share)
-        )
+        self.reporter.batch(Moment(step, self.total, job.name, name, loss, accuracy, sum(rates) / len(rates), share))
         if now.batch % config.log_every == 0 or now.batch == len(plan):
             entry = {"loss": loss, "accuracy": accuracy, "rates": rates, "replay_share": share}
             place = {"kind": "batch", "job": job.name, "task": task, "batch": now.batch, "batches": len(plan)}
             self.log.append({**place, **entry})
             self.events.batch(job.name, step, entry)
-        judged = [each for each in now.evaluations if (each.task, each.batch) == (task, now.batch)]
+        first = task == 0 and now.batch == 1  # the untrained network was judged before the first batch
+        judged = [
+            each
+            for each in now.evaluations
+            if each.task == task and (each.batch == now.batch or (first and not each.batch))
+        ]
         for each in judged:
             plain = checkpoints.evaluation_to_plain(each)
             self.log.append({"kind": "evaluation", "job": job.name, **plain})

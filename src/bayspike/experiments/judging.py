@@ -1,18 +1,19 @@
 """How a learner is judged: predictors by name, scores, and the final examination (paper, Sec. "Performance Measures").
 
 `committee` (N_S weights drawn once, the paper's default), `ensemble` (drawn for every input), `mean` (the centre
-of the posterior) and `point` (frequentist). `committee-8bit` and `point-8bit` are the same weights rounded to the chip's
-256 levels; for binary synapses these are the weights themselves, and left out.
+of the posterior) and `point` (frequentist). `committee-8bit` and `point-8bit` are the same weights rounded to the
+chip's 256 levels; for binary synapses these are the weights themselves, and left out.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from bayspike.continual.judging import score
 from bayspike.continual.protocol import Evaluate, Scores, generator_for, seed_for
 from bayspike.continual.tasks import Task
 from bayspike.data.base import Samples
@@ -20,7 +21,6 @@ from bayspike.errors import UserError
 from bayspike.experiments.config import JudgingOptions
 from bayspike.experiments.methods import Method
 from bayspike.experiments.prepare import judged
-from bayspike.metrics import accuracy, brier, ece, mean_confidence, nll
 from bayspike.network import Network
 from bayspike.posteriors import Bernoulli, BinaryPoint, Posterior
 from bayspike.predictors import Committee, Ensemble, Point, Prediction, Predictor, predict_samples
@@ -44,9 +44,7 @@ def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[s
     return method.predictors if binary else (*method.predictors, f"{method.predictors[0]}-8bit")
 
 
-def make_predictor(
-    name: str, network: Network, posteriors: Sequence[Posterior], members: int, seed: int
-) -> Predictor:
+def make_predictor(name: str, network: Network, posteriors: Sequence[Posterior], members: int, seed: int) -> Predictor:
     """A predictor by name. The same seed draws the same committee, rounded or not."""
     generator = generator_for(seed, "committee")
     if name == "committee":
@@ -60,18 +58,6 @@ def make_predictor(
     if name in ("mean", "point"):
         return Point.of(network, posteriors, "mean" if name == "mean" else "mode")
     raise UserError(f"There is no predictor {name!r}: choose from {', '.join(PREDICTORS)}.")
-
-
-def score(probabilities: Tensor, labels: Tensor) -> Scores:
-    """All measures of final probabilities `(examples, classes)`."""
-    return Scores(
-        float(accuracy(probabilities, labels)),
-        float(ece(probabilities, labels)),
-        float(nll(probabilities, labels)),
-        float(brier(probabilities, labels)),
-        float(mean_confidence(probabilities)),
-        len(labels),
-    )
 
 
 def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:
@@ -147,7 +133,3 @@ def frames(judges: Sequence[Task], chosen: Tensor, seed: int) -> NDArray[np.uint
         generator = torch.Generator().manual_seed(seed_for(seed, "frames", number))
         shown.append(judges[task].test.spikes(inner, generator)[:, 0].numpy())
     return np.packbits(np.stack(shown), axis=-1)
-
-
-def plain_scores(scores: Scores) -> dict[str, Any]:
-    return scores._asdict()

@@ -47,7 +47,9 @@ def load_data(experiment: Experiment, options: DataOptions) -> Dataset:
         dataset,
         train=stratified(dataset.train, options.train_examples, options.seed, "train_examples"),
         test=stratified(dataset.test, options.test_examples, options.seed, "test_examples"),
-        foreign=None if foreign is None else stratified(foreign, options.foreign_examples, options.seed, "foreign_examples"),
+        foreign=None
+        if foreign is None
+        else stratified(foreign, options.foreign_examples, options.seed, "foreign_examples"),
     )
 
 

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from bayspike.checkpoints import evaluation_to_plain
 from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, generator_for, memory_of
+from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
 from bayspike.experiments.base import Experiment
 from bayspike.experiments.config import RunConfig
@@ -49,6 +50,8 @@ def job_result(
         "frames": frames(stream.judges, subset[:FRAMES], job.seed),
         "sample_shape": np.array(dataset.sample_shape),
     }
+    if dataset.foreign is not None:
+        arrays["foreign_labels"] = dataset.foreign.labels.numpy()
     exams: dict[str, Examination] = {}
     foreign: dict[str, Any] = {}
     names = final_predictors(chosen, learnt)
@@ -69,10 +72,11 @@ def job_result(
     first = headline(chosen, config.judging)
     rounded = exams.get(f"{chosen.predictors[0]}-8bit")
     memory = memory_of(stream, progress)
+    stored_bytes = memory.coresets
     stored = sum(len(kept) for kept in progress.coresets)
     if chosen.tasks == "coresets":  # what it trained on is what it had stored
         stored = len(stream.tasks[0].train)
-        memory = memory._replace(coresets=stored * stream.tasks[0].train.bytes_per_sample)
+        stored_bytes = stored * stream.tasks[0].train.bytes_per_sample
     parameters = sum(layer.neurons * layer.pre for layer in network.layers)
     matrices = {name: _matrix(progress.evaluations, name, exam) for name, exam in exams.items()}
     result = {
@@ -91,13 +95,15 @@ def job_result(
         },
         "accuracy_matrix": {name: matrix.tolist() for name, matrix in matrices.items() if matrix is not None},
         "continual": {
-            name: _continual(matrix) for name, matrix in matrices.items() if matrix is not None and len(matrix) > 1
+            name: _continual(stream, matrix, progress.evaluations, name)
+            for name, matrix in matrices.items()
+            if matrix is not None and stream.stage_judges is not None and len(matrix) > 1
         },
         "ood": foreign or None,
         "presentations": progress.presentations,
         "replayed": progress.replayed,
         "coreset_examples": stored,
-        "memory_bytes": {**memory._asdict(), "total": sum(memory)},
+        "memory_bytes": {"rule": memory.rule, "coresets": stored_bytes, "total": memory.rule + stored_bytes},
         "bytes_per_synapse": memory.rule / parameters,
         "parameters": parameters,
         "seconds": seconds,
@@ -134,12 +140,12 @@ def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -
     return matrix
 
 
-def _continual(matrix: Tensor) -> dict[str, float] | None:
-    if matrix.shape[0] != matrix.shape[1]:
-        return None
-    summary = summarise_continual(matrix)._asdict()
-    summary.pop("forward_transfer")
-    return dict(summary)
+def _continual(
+    stream: Stream, matrix: Tensor, evaluations: tuple[Evaluation, ...], name: str
+) -> dict[str, float | None]:
+    untrained = [each for each in evaluations if each.predictor == name and each.task == 0 and each.batch == 0]
+    baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
+    return summarise_continual(matrix, baseline, stream.stage_judges)._asdict()
 
 
 def _energy(learner: Learner, learnt: Any, members: int) -> dict[str, Any]:

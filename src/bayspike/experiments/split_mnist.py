@@ -58,8 +58,15 @@ EXPERIMENT = Experiment(
         ),
     },
     figures=(
-        "training_curves", "final_boxes", "accuracy_matrix", "reliability", "over_time", "risk_coverage",
-        "foreign_confidence", "top_classes", "mean_parameters",
-    ),  # fmt: skip
+        "training_curves",
+        "final_boxes",
+        "accuracy_matrix",
+        "reliability",
+        "over_time",
+        "risk_coverage",
+        "foreign_confidence",
+        "top_classes",
+        "mean_parameters",
+    ),
     published=PUBLISHED,
 )

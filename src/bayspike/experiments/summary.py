@@ -15,7 +15,7 @@ from bayspike.experiments.plain import to_plain
 from bayspike.store import FORMAT, RunDirectory, read_json
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
-CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "plasticity")
+CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
 
 
 def read_results(run: RunDirectory, config: RunConfig) -> list[dict[str, Any]]:
@@ -92,11 +92,12 @@ def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 
 
 def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:
-    """AUROC of telling foreign inputs apart, by each score of uncertainty."""
+    """AUROC of telling foreign inputs apart: by the confidence, and by each score of uncertainty."""
     found = [each["ood"][predictor]["auroc"] for each in results if each["ood"]]
     if not found:
         return None
-    return {score: spread([each[score] for each in found]) for score in found[0]}
+    by_score = {score: spread([each[score] for each in found]) for score in found[0]}
+    return {**by_score["confidence"], "score": "confidence", "by_score": by_score}
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
