@@ -1,0 +1,20 @@
+"""The figures of a run, drawn again from its stored results."""
+
+from pathlib import Path
+
+from bayspike.errors import require
+from bayspike.experiments.config import config_from_json
+from bayspike.experiments.drawing import draw_figures
+from bayspike.experiments.registry import experiment
+from bayspike.experiments.summary import read_results
+from bayspike.figures import Figure
+from bayspike.store import RunDirectory, read_json
+
+
+def write_figures(run_dir: str | Path) -> list[Figure]:
+    """Draw those of the paper's figures that the run's experiment has into `figures/`, with `figures/index.json`."""
+    run = RunDirectory(Path(run_dir))
+    config = config_from_json(read_json(run.config), str(run.config))
+    results = read_results(run, config)
+    require(bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {run.path}`.")
+    return draw_figures(run, experiment(config.experiment), config, results)

@@ -1,0 +1,35 @@
+"""The panels of the report in the order they are read. Each gives its markup, or nothing if its data are missing."""
+
+from collections.abc import Callable
+
+from bayspike.report.markup import Page
+from bayspike.report.panels import (
+    figures,
+    foreign,
+    headline,
+    matrices,
+    over_time,
+    provenance,
+    reliability,
+    stream,
+    training,
+    two_moons,
+    weights,
+)
+from bayspike.report.runs import Comparison
+
+Panel = Callable[[Comparison, Page], str]
+
+PANELS: tuple[tuple[str, Panel], ...] = (
+    ("Results", headline.panel),
+    ("Confidence maps", two_moons.panel),
+    ("Decisions as events arrive", stream.panel),
+    ("Calibration", reliability.panel),
+    ("Over time", over_time.panel),
+    ("Foreign inputs", foreign.panel),
+    ("Training", training.panel),
+    ("Accuracy matrices", matrices.panel),
+    ("Parameters", weights.panel),
+    ("Figures", figures.panel),
+    ("Configuration and provenance", provenance.panel),
+)

@@ -1,0 +1,179 @@
+"""The table of methods, mean ± standard deviation over seeds, beside the numbers of the paper; then the costs."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bayspike.report.markup import Cell, Page, Row, badge, duration, section, size, table, text, whole, with_spread
+from bayspike.report.measures import over_seeds
+from bayspike.report.reading import mapping, number
+from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views
+
+HEADINGS = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier", "ood_auroc": "OOD AUROC (confidence)"}
+CONTINUAL = {
+    "average_accuracy": "Average accuracy",
+    "forgetting": "Forgetting",
+    "backward_transfer": "Backward transfer",
+    "plasticity": "Plasticity",
+}
+
+
+def panel(comparison: Comparison, page: Page) -> str:
+    del page  # nothing to plot here
+    runs = comparison.runs
+    columns = [key for key in HEADINGS if key != "ood_auroc" or any(_has_foreign(run) for run in runs)]
+    rows = [row for run in runs for row in _rows(run, columns, several=len(runs) > 1)]
+    if not rows:
+        return ""
+    head = [*(["Run"] if len(runs) > 1 else []), "Method", "Predictor", *(HEADINGS[c] for c in columns), "Seeds"]
+    lead = (
+        "Final scores on the test data, mean ± standard deviation over seeds. Higher accuracy is better, lower ECE, "
+        "NLL and Brier score are better. Rows marked <em>paper</em> are the published numbers. "
+        "A click on a heading sorts."
+    )
+    notes = dict.fromkeys(str(run.summary["paper_note"]) for run in runs if run.summary.get("paper_note"))
+    body = table(head, rows, name="headline", sortable=True) + "".join(f'<p class="lead">{text(n)}</p>' for n in notes)
+    return section("results", "Results", lead, body + _continual(comparison) + _costs(comparison))
+
+
+def _has_foreign(run: Run) -> bool:
+    return any(_pair(method.get("ood_auroc"))[0] is not None for method in run.methods.values())
+
+
+def _pair(value: Any) -> tuple[float | None, float | None]:
+    """(mean, std) of a number, of {"mean", "std"}, or of several scores by name, of which confidence counts."""
+    if isinstance(value, dict):
+        value = value.get("confidence", value)
+    if isinstance(value, dict):
+        return number(value.get("mean")), number(value.get("std"))
+    return number(value), None
+
+
+def _score_cells(scores: Mapping[str, Any], columns: list[str]) -> list[Cell]:
+    cells = []
+    for key in columns:
+        mean, std = _pair(scores.get(key))
+        std = number(scores.get(f"{key}_std")) if std is None else std
+        shown = with_spread(mean, std, percent=key == "accuracy")
+        cells.append(Cell(shown, value=mean, key=key))
+    return cells
+
+
+def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
+    first = [Cell(text(run.name))] if several else []
+    of_paper = list(published(run.summary.get("paper")))
+    methods = {job.label: job.method for job in run.jobs}
+    for name, scores in run.methods.items():
+        seeds = scores.get("seeds")
+        count = len(seeds) if isinstance(seeds, list) else number(seeds)
+        cells = [
+            *first,
+            Cell(text(name) + badge(run.simulated), heading=True),
+            Cell(text(scores.get("predictor") or "–")),
+            *_score_cells(scores, columns),
+            Cell(whole(count), value=None if count is None else float(count)),
+        ]
+        yield Row(cells)
+        for predictor, others in mapping(scores.get("predictors")).items():
+            if predictor != scores.get("predictor"):
+                minor = [Cell(text(name)), Cell(text(predictor)), *_score_cells(mapping(others), columns), Cell("")]
+                yield Row([*first, *minor], kind="minor")
+        # The paper's number for the same method stands right below ours.
+        same = [entry for entry in of_paper if entry[1].get("method") in (name, methods.get(name))]
+        of_paper = [entry for entry in of_paper if entry not in same]
+        yield from (_paper_row(first, *entry, columns) for entry in same)
+    yield from (_paper_row(first, *entry, columns) for entry in of_paper)
+
+
+def _paper_row(first: list[Cell], name: str, scores: Mapping[str, Any], columns: list[str]) -> Row:
+    cells = [
+        *first,
+        Cell(f'{text(name)} <span class="tag">paper</span>', heading=True),
+        Cell(text(scores.get("predictor") or "–")),
+        *_score_cells(scores, columns),
+        Cell("–"),
+    ]
+    return Row(cells)
+
+
+def published(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Every set of scores in the summary's "paper", with its name; however deep it is nested."""
+    if isinstance(value, list):
+        for entry in value:
+            own = next(
+                (str(mapping(entry)[k]) for k in ("label", "name", "method", "model") if k in mapping(entry)), ""
+            )
+            yield from published(entry, own or name)
+    elif isinstance(value, dict):
+        if any(_pair(value.get(key))[0] is not None for key in (*SUMMARY_KEYS, "ood_auroc")):
+            yield name or "published", value
+        else:
+            for key, entry in value.items():
+                yield from published(entry, f"{name}, {key}" if name else str(key))
+
+
+def _continual(comparison: Comparison) -> str:
+    found = {
+        series: {key: over_seeds(series, "continual", series.predictor, key) for key in CONTINUAL}
+        for series in comparison.series
+    }
+    found = {series: values for series, values in found.items() if any(values.values())}
+    shown = assign_views(comparison, list(found))
+    rows = []
+    for series, values in found.items():
+        cells = [
+            Cell(with_spread(*(value or (None, None)), percent=True), value=value[0] if value else None, key=key)
+            for key, value in values.items()
+        ]
+        rows.append(Row([Cell(text(series.name) + badge(series.run.simulated), heading=True), *cells], shown[series]))
+    if not rows:
+        return ""
+    lead = (
+        '<h3>Continual learning</h3><p class="lead">Forgetting: mean drop from a task\'s best accuracy to its last '
+        "(lower is better). Backward transfer: change since the task was first learnt (negative: harm by later tasks). "
+        "Plasticity: accuracy just after learning.</p>"
+    )
+    return lead + table(["Method", *CONTINUAL.values()], rows, name="continual", sortable=True)
+
+
+def _costs(comparison: Comparison) -> str:
+    seen: dict[tuple[str, str], Series] = {}
+    for series in comparison.series:
+        seen.setdefault((series.run.name, series.label), series)
+    rows = []
+    for (_, name), series in seen.items():
+        scores = series.run.methods.get(name, {})
+        memory = scores.get("memory_bytes")
+        total = number(memory.get("total")) if isinstance(memory, dict) else number(memory)
+        fixed = over_seeds(series, "fixed_point", "accuracy")
+        per_synapse = over_seeds(series, "bytes_per_synapse")
+        title = f"{series.run.name}: {name}" if len(comparison.runs) > 1 else name
+        values = [_pair(scores.get(key))[0] for key in ("parameters", "coreset_examples", "presentations", "seconds")]
+        rows.append(
+            Row(
+                [
+                    Cell(text(title) + badge(series.run.simulated), heading=True),
+                    Cell(whole(values[0]), value=values[0], key="parameters"),
+                    Cell(size(total), value=total, key="memory_bytes"),
+                    Cell(
+                        f"{per_synapse[0]:.2f}" if per_synapse else "–", value=per_synapse[0] if per_synapse else None
+                    ),
+                    Cell(whole(values[1]), value=values[1], key="coreset_examples"),
+                    Cell(whole(values[2]), value=values[2], key="presentations"),
+                    Cell(duration(values[3]), value=values[3], key="seconds"),
+                    Cell(with_spread(*(fixed or (None, None)), percent=True), value=fixed[0] if fixed else None),
+                ]
+            )
+        )
+    if not rows:
+        return ""
+    head = [
+        "Method",
+        "Parameters",
+        "Memory",
+        "Bytes a synapse",
+        "Stored examples",
+        "Presentations",
+        "Time",
+        "Accuracy in fixed point",
+    ]
+    return "<h3>Cost</h3>" + table(head, rows, name="costs", sortable=True)

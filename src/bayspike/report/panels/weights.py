@@ -1,0 +1,64 @@
+"""Distribution of the mean parameters at the end of training (paper, Fig. weights_distrib)."""
+
+from collections.abc import Iterator
+
+from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.reading import Array
+from bayspike.report.runs import Comparison, Job
+
+
+def panel(comparison: Comparison, page: Page) -> str:
+    cards, seen = [], set()
+    for series in comparison.series:
+        job = series.jobs[0]
+        if (series.run.name, series.label) in seen:
+            continue  # one card for all predictors: they share their parameters
+        seen.add((series.run.name, series.label))
+        layers = list(histograms(job))
+        if not layers:
+            continue
+        name = f"{series.run.name}: {series.label}" if len(comparison.runs) > 1 else series.label
+        body = page.add_plot(_plot(layers))
+        cards.append(card(name, body, simulated=series.run.simulated))
+    if not cards:
+        return ""
+    lead = (
+        "Distribution of the mean parameters (weights, or the posterior's means) at the end of training, first seed, "
+        "logarithmic scale, with the share that is not zero."
+    )
+    return section("parameters", "Parameters", lead, f'<div class="cards">{"".join(cards)}</div>')
+
+
+def histograms(job: Job) -> Iterator[tuple[str, Array, Array, float | None]]:
+    """Layer, counts, edges and share of non-zero parameters, for every layer that was stored."""
+    for name in job.arrays.names():
+        if not name.startswith("weights/") or not name.endswith("_counts"):
+            continue
+        layer = name.removeprefix("weights/").removesuffix("_counts")
+        counts, edges = job.arrays.get(name, 1), job.arrays.get(f"weights/{layer}_edges", 1)
+        share = job.arrays.get(f"weights/{layer}_nonzero")
+        if counts is not None and edges is not None and len(edges) == len(counts) + 1 and counts.sum() > 0:
+            yield layer, counts, edges, None if share is None or share.size != 1 else float(share.reshape(-1)[0])
+
+
+def _plot(layers: list[tuple[str, Array, Array, float | None]]) -> Plot:
+    traces = []
+    for k, (layer, counts, edges, share) in enumerate(layers):
+        nonzero = "" if share is None else f": {100 * share:.1f} % non-zero"
+        shares = counts / counts.sum()
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "x": rounded((edges[:-1] + edges[1:]) / 2, 5),
+                "y": [float(f"{v:.3g}") if v > 0 else None for v in shares],
+                "line": {"color": f"@c{k}", "width": 1.5, "shape": "hvh"},
+                "name": label(f"layer {layer}{nonzero}"),
+            }
+        )
+    layout = {
+        "xaxis": {"title": {"text": "mean parameter"}},
+        "yaxis": {"title": {"text": "share"}, "type": "log", "exponentformat": "power", "dtick": 1},
+        "showlegend": True,
+    }
+    return Plot(traces, layout, height=280 + 20 * len(layers))
