@@ -43,6 +43,8 @@ def job_result(
     chosen = method(job.method.method)
     labels = torch.cat([task.test.labels for task in stream.judges])
     subset = stratified_indices(labels, min(len(labels), config.judging.stored_examples), config.data.seed)
+    # mixed, so that the first few, whose input spikes are kept, are of several classes
+    subset = subset[torch.randperm(len(subset), generator=torch.Generator().manual_seed(config.data.seed))]
     arrays: dict[str, Any] = {
         "labels": labels.numpy(),
         "task": np.repeat(np.arange(len(stream.judges)), [len(task.test) for task in stream.judges]),

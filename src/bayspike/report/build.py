@@ -80,11 +80,8 @@ def _title(runs: Sequence[Run]) -> str:
 def _header(runs: Sequence[Run], comparison: Comparison) -> str:
     lines = []
     for run in runs:
-        facts = [
-            run.name,
-            run.config.get("preset") and f"preset {run.config['preset']}",
-            run.environment.get("started"),
-        ]
+        preset, started = run.config.get("preset"), str(run.environment.get("started") or "")
+        facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " ")]
         lines.append(f"<li>{text(' · '.join(str(f) for f in facts if f))}{badge(run.simulated)}</li>")
     warning = ""
     if any(run.simulated for run in runs):

@@ -124,15 +124,17 @@ def table(head: Sequence[str], rows: Sequence[Row], *, name: str = "", sortable:
     """A table; columns that hold a number are set to the right. Headings are text."""
     numeric = [any(row.cells[k].value is not None for row in rows) for k in range(len(head))]
     heading = "".join(f'<th scope="col"{_aligned(n)}>{text(h)}</th>' for h, n in zip(head, numeric, strict=True))
-    body = "".join(
-        f"<tr{_views(row.views)}{_kind(row.kind)}>{''.join(_cell(each, n) for each, n in zip(row.cells, numeric, strict=True))}</tr>"
-        for row in rows
-    )
+    body = "".join(_row(row, numeric) for row in rows)
     identity = f' id="{text(name)}"' if name else ""
     return (
         f'<div class="scroll"><table{" class=sortable" if sortable else ""}{identity}>'
         f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
     )
+
+
+def _row(row: Row, numeric: Sequence[bool]) -> str:
+    cells = "".join(_cell(each, n) for each, n in zip(row.cells, numeric, strict=True))
+    return f"<tr{_views(row.views)}{_kind(row.kind)}>{cells}</tr>"
 
 
 def _cell(cell: Cell, numeric: bool) -> str:
@@ -176,6 +178,10 @@ def size(value: float | None) -> str:
             return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
         value /= 1024
     return f"{value:.1f} GiB"
+
+
+def energy(joules: float) -> str:
+    return f"{joules * 1e6:.3g} µJ" if joules < 1e-3 else f"{joules * 1e3:.3g} mJ"
 
 
 def duration(seconds: float | None) -> str:

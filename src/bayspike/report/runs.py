@@ -113,7 +113,8 @@ class Run:
 
     @property
     def experiment(self) -> str:
-        return str(self.config.get("experiment") or self.summary.get("experiment") or self.name)
+        """What was run, in the words of the summary."""
+        return str(self.summary.get("title") or self.config.get("experiment") or self.name)
 
     @property
     def methods(self) -> dict[str, dict[str, Any]]:

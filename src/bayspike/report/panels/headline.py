@@ -3,7 +3,20 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bayspike.report.markup import Cell, Page, Row, badge, duration, section, size, table, text, whole, with_spread
+from bayspike.report.markup import (
+    Cell,
+    Page,
+    Row,
+    badge,
+    duration,
+    energy,
+    section,
+    size,
+    table,
+    text,
+    whole,
+    with_spread,
+)
 from bayspike.report.measures import over_seeds
 from bayspike.report.reading import mapping, number
 from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views
@@ -146,6 +159,7 @@ def _costs(comparison: Comparison) -> str:
         total = number(memory.get("total")) if isinstance(memory, dict) else number(memory)
         fixed = over_seeds(series, "fixed_point", "accuracy")
         per_synapse = over_seeds(series, "bytes_per_synapse")
+        joules = over_seeds(series, "energy", "joules")
         title = f"{series.run.name}: {name}" if len(comparison.runs) > 1 else name
         values = [_pair(scores.get(key))[0] for key in ("parameters", "coreset_examples", "presentations", "seconds")]
         rows.append(
@@ -161,6 +175,7 @@ def _costs(comparison: Comparison) -> str:
                     Cell(whole(values[2]), value=values[2], key="presentations"),
                     Cell(duration(values[3]), value=values[3], key="seconds"),
                     Cell(with_spread(*(fixed or (None, None)), percent=True), value=fixed[0] if fixed else None),
+                    Cell(energy(joules[0]) if joules else "–", value=joules[0] if joules else None, key="joules"),
                 ]
             )
         )
@@ -174,6 +189,11 @@ def _costs(comparison: Comparison) -> str:
         "Stored examples",
         "Presentations",
         "Time",
-        "Accuracy in fixed point",
+        "Accuracy, 8-bit weights",
+        "Energy a decision",
     ]
-    return "<h3>Cost</h3>" + table(head, rows, name="costs", sortable=True)
+    lead = (
+        '<h3>Cost</h3><p class="lead">Memory: all that a learner keeps, its rule\'s state and the stored examples. '
+        "Energy: an estimate from counted spikes and synaptic operations, on the chip, for all members together.</p>"
+    )
+    return lead + table(head, rows, name="costs", sortable=True)

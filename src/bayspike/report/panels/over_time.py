@@ -6,7 +6,7 @@ import numpy as np
 
 from bayspike.report.markup import Page, Plot, card, label, rounded, section
 from bayspike.report.measures import MEASURES, Spread, curves_over_time
-from bayspike.report.runs import Comparison, Series, assign_views, views
+from bayspike.report.runs import HEADLINE, Comparison, Series, assign_views, views
 
 AXES = {"accuracy": ("y", "accuracy"), "ece": ("y2", "ECE"), "confidence": ("y3", "confidence")}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -21,7 +21,7 @@ def panel(comparison: Comparison, page: Page) -> str:
         if shown:
             simulated = any(series.run.simulated for series, _ in shown)
             body = page.add_plot(_plot(shown))
-            cards.append(card(f"Predictor: {view}", body, views=[view], simulated=simulated, wide=True))
+            cards.append(card(_title(view), body, views=[view], simulated=simulated, wide=True))
     if not cards:
         return ""
     lead = (
@@ -31,6 +31,10 @@ def panel(comparison: Comparison, page: Page) -> str:
     return section(
         "over-time", "Accuracy, ECE and confidence over time", lead, f'<div class="cards">{"".join(cards)}</div>'
     )
+
+
+def _title(view: str) -> str:
+    return "Each method’s headline predictor" if view == HEADLINE else f"Predictor: {view}"
 
 
 def _plot(shown: list[tuple[Series, dict[str, Spread]]]) -> Plot:

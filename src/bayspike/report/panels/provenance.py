@@ -27,20 +27,33 @@ def _run(run: Run, *, several: bool) -> str:
         parts.append(f'<h4>Reduced against the paper</h4><ul class="reduced">{items}</ul>')
     else:
         parts.append("<p>Nothing is recorded as reduced against the paper.</p>")
-    config = {k: v for k, v in run.config.items() if k not in ("reduced", "dataset")}
+    parts.append(_details("Methods", _methods(run), opened=True))
     shown: list[tuple[str, Any, bool]] = [
         ("Data set", mapping(run.config.get("dataset")), True),
-        ("Protocol", mapping(protocol), True),
         ("Environment", run.environment, True),
-        ("Configuration", config, False),
+        ("Configuration", {k: v for k, v in run.config.items() if k not in ("reduced", "dataset", "methods")}, False),
+        ("Protocol", mapping(protocol), False),
     ]
     for title, value, opened in shown:
         rows = [Row([Cell(text(key), heading=True), Cell(text(each))]) for key, each in flat(value)][:MOST_ROWS]
-        if rows:
-            parts.append(
-                f"<details{' open' if opened else ''}><summary>{title}</summary>{table(['', ''], rows)}</details>"
-            )
+        parts.append(_details(title, table(["", ""], rows) if rows else "", opened=opened))
     return f'<div class="provenance">{"".join(parts)}</div>'
+
+
+def _details(title: str, body: str, *, opened: bool) -> str:
+    return f"<details{' open' if opened else ''}><summary>{title}</summary>{body}</details>" if body else ""
+
+
+def _methods(run: Run) -> str:
+    """Every hyper-parameter, one column a method; those in which the methods differ stand out."""
+    methods = [dict(flat(each)) for each in sequence(run.config.get("methods")) if isinstance(each, dict)]
+    names = [each.pop("label", str(k + 1)) for k, each in enumerate(methods)]
+    rows = []
+    for key in dict.fromkeys(key for each in methods for key in each):
+        values = [each.get(key, "") for each in methods]
+        kind = "" if len(set(values)) > 1 else "minor"
+        rows.append(Row([Cell(text(key), heading=True), *(Cell(text(value)) for value in values)], kind=kind))
+    return f'<div class="methods">{table(["", *names], rows[:MOST_ROWS])}</div>' if rows else ""
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
