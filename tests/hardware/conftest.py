@@ -6,20 +6,6 @@ import pytest
 # torch is imported where it is used: the live comparison with Lava runs without it
 
 
-def random_weights(network, members, seed, scale=16.0):
-    """Weights `(members, neurons, pre)` for each layer, large enough that all layers spike."""
-    import torch
-
-    generator = torch.Generator().manual_seed(seed)
-    return [
-        torch.randn(members, *layer.shape, generator=generator, dtype=torch.float64)
-        * scale
-        * layer.neuron.threshold
-        / layer.pre**0.5
-        for layer in network.layers
-    ]
-
-
 @pytest.fixture(params=[False, True], ids=["feed-forward", "recurrent"])
 def network(request):
     import torch

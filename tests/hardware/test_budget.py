@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from random_committee import random_weights
 
 from bayspike.hardware.budget import ChipLimits, budget
 from bayspike.hardware.cuba import from_network
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, run
 from bayspike.hardware.rounding import to_fixed_point
-from conftest import random_weights
 
 
 def dense(neurons, inputs, members=1, recurrent=False):

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 import torch
+from random_committee import random_weights
 
 from bayspike.hardware.check import compare_precision, float_run, precision, warnings
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.network import NetworkConfig, build, unroll
-from conftest import random_weights
 
 
 def complaints(weight, threshold, current_decay=4096, voltage_decay=4095, exponent=0, time=20, **more):

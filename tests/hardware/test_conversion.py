@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from conftest import random_weights
+from random_committee import random_weights
 
 from bayspike.errors import UserError
 from bayspike.filters import Resonator

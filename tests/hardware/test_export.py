@@ -7,6 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import torch
+from random_committee import random_weights
 from safetensors.numpy import load_file, save_file
 
 from bayspike.errors import UserError
@@ -18,7 +19,6 @@ from bayspike.hardware.fixed_point import probabilities, run
 from bayspike.hardware.rounding import to_fixed_point
 from bayspike.network import NetworkConfig, build, unroll
 from bayspike.quantize import grid_for
-from conftest import random_weights
 
 FORMATS = ["fixed-point", "nir", "netx"]
 

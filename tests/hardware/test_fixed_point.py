@@ -155,6 +155,18 @@ def test_current_is_a_register_of_24_bits():
     assert done.wraps == 1
 
 
+def test_probabilities_do_not_depend_on_the_pieces(monkeypatch):
+    rng = np.random.default_rng(6)
+    weight = (2 * rng.integers(-100, 100, (2, 8, 10))).astype(np.int16)
+    readout = rng.normal(size=(3, 8)).astype(np.float32)
+    network = FixedPointNetwork((FixedPointLayer(weight, 300, 900, 300),), (readout,))
+    spikes = (rng.random((20, 7, 10)) < 0.4).astype(np.uint8)
+    whole = probabilities(network, spikes)
+    assert whole.shape == (2, 7, 3)
+    monkeypatch.setattr("bayspike.hardware.fixed_point._SPIKES_AT_ONCE", 2 * 20 * 8 * 3)
+    np.testing.assert_allclose(probabilities(network, spikes), whole, rtol=1e-12)
+
+
 def test_probabilities_are_the_mean_softmax_of_the_readout():
     """One neuron that spikes at the second step only: half the time logits (0, 0), half (1, 0)."""
     network = FixedPointNetwork((layer([[[12]], [[2]]]),), (np.array([[1.0], [0.0]], np.float32),))

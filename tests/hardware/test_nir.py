@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from random_committee import random_weights
 
 from bayspike.errors import UserError
 from bayspike.hardware import nir as exchange
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network, to_network
 from bayspike.network import unroll
-from conftest import random_weights
 
 
 def euler(graph, spikes, dt=1e-4):

@@ -6,11 +6,11 @@ Skips where snnTorch or Norse is absent (extra `peers`). Run with `-s` to see th
 import numpy as np
 import pytest
 import torch
+from random_committee import random_weights
 
 from bayspike.hardware import nir as exchange
 from bayspike.hardware.cuba import from_network
 from bayspike.network import NetworkConfig, build, unroll
-from conftest import random_weights
 
 
 def spikes_of(module, spikes):

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from bayspike.hardware.cuba import CubaNetwork, to_network
-from bayspike.hardware.fixed_point import LayerRun, read_out, run
+from bayspike.hardware.fixed_point import LayerRun, probabilities
 from bayspike.hardware.rounding import Rounded
 from bayspike.metrics import accuracy, ece
 from bayspike.network import unroll
@@ -94,7 +94,7 @@ def compare_precision(
     core, weights = to_network(network)
     committee = Committee(core, weights)
     exact = committee.predict(torch.from_numpy(np.ascontiguousarray(spikes))).probabilities[-1].double().numpy()
-    integer = read_out(run(rounded.network, spikes)[-1].spikes, network.readouts[-1]).mean(axis=0)
+    integer = probabilities(rounded.network, spikes).mean(axis=0)
     return precision(exact, integer, labels)
 
 

@@ -33,6 +33,7 @@ THRESHOLD_LIMIT = 2**17
 WEIGHT_RANGE = (-256, 254)
 EXPONENT_RANGE = (-8, 7)
 _BLOCK_BYTES = 64 * 2**20  # of synaptic input computed at once
+_SPIKES_AT_ONCE = 2**24  # kept of one layer while probabilities are read out
 
 Integers = NDArray[np.integer]
 Floats = NDArray[np.floating]
@@ -160,10 +161,18 @@ def run(network: FixedPointNetwork, spikes: NDArray[np.generic], trajectories: b
 def probabilities(network: FixedPointNetwork, spikes: NDArray[np.generic]) -> NDArray[np.float64]:
     """Class probabilities of every member, `(members, batch, classes)`, from the last layer's spikes.
 
-    The chip sends spikes; the read-out is the host's. The committee's answer is the mean over members.
+    The chip sends spikes; the read-out is the host's. The committee's answer is the mean over members. Any number of
+    examples may be given: they are run in pieces.
     """
     require(len(network.readouts) > 0, "class probabilities need read-outs, but this network has none.")
-    return read_out(run(network, spikes)[-1].spikes, network.readouts[-1])
+    check_binary_spikes(spikes, network.inputs)
+    per_example = network.members * spikes.shape[0] * max(layer.neurons for layer in network.layers)
+    rows = max(1, _SPIKES_AT_ONCE // per_example)
+    parts = [
+        read_out(run(network, spikes[:, start : start + rows])[-1].spikes, network.readouts[-1])
+        for start in range(0, spikes.shape[1], rows)
+    ]
+    return np.concatenate(parts, axis=1)
 
 
 def read_out(spikes: NDArray[np.uint8], readout: Floats) -> NDArray[np.float64]:

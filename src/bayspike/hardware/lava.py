@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from bayspike.errors import UserError, require
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork
 
-LARGEST_MATRIX = 2**30  # weights that reading may unpack
+LARGEST_MATRIX = 2**26  # weights that reading may unpack
 
 
 def write(path: Path, network: FixedPointNetwork, member: int = 0) -> None:

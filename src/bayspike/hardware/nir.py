@@ -21,7 +21,7 @@ from bayspike.errors import UserError, require
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork
 
 DT = 1e-4  # seconds per time-step; what snnTorch and Lava's importer take for granted
-LARGEST_FILE = 4 * 2**30  # bytes of arrays that reading may unpack
+LARGEST_FILE = 2 * 2**30  # bytes of arrays that reading may unpack
 
 
 def to_graph(network: CubaNetwork, member: int = 0) -> Any:
