@@ -69,7 +69,7 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
     generator = torch.Generator().manual_seed(0)
     network = build(NetworkConfig(spikes.shape[2], hidden, 10))
     posteriors = [
-        Gaussian(torch.randn(layer.shape, generator=generator) * layer.pre**-0.5, torch.full(layer.shape, 3000.0))
+        Gaussian(torch.randn(layer.shape, generator=generator) * 4 * layer.pre**-0.5, torch.full(layer.shape, 3000.0))
         for layer in network.layers
     ]
     members = 1 if kind == "point" else MEMBERS

@@ -15,11 +15,13 @@ from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag
+from torch.nn.functional import embedding_bag, pad
 
 # Measured on one AVX-512 core, in units of a multiply-add of a dense product: what it costs to look at one cell for an
-# event, and to add one weight of an event's row.
-COST_OF_CELL, COST_OF_EVENT = 70, 2.0
+# event, to join it with its neighbours, and to add one weight of an event's row.
+COST_OF_CELL, COST_OF_JOINING, COST_OF_EVENT = 70, 40, 2.0
+SMALL_PRODUCT = 1 << 16  # multiply-adds that are done before it is known how best to do them
+JOINED = 3  # channels that make one event: more would save additions but spill the patterns' sums from the cache
 
 Currents = Callable[[slice], Tensor]  # members -> (members, time, batch, neurons)
 
@@ -47,44 +49,45 @@ class Events(NamedTuple):
     """The ones of a matrix of zeros and ones, row by row."""
 
     row: Tensor  # of the flattened (sets · time · batch), (events,)
-    column: Tensor  # pre-synaptic neuron, plus `pre` for every set before this one, (events,)
-    start: Tensor  # where each row begins, (rows,)
+    entry: Tensor  # the row of the flattened tables that the event adds, (events,)
+    start: Tensor  # where the events of each row begin, (rows,)
     weight: Tensor | None = None  # +1 or −1, (events,)
 
 
 @dataclass(frozen=True)
 class SpikeBlock:
-    """Spikes ready to be multiplied: as events where that is cheaper, else dense."""
+    """Spikes ready to be multiplied: as events where that is cheaper, else dense.
+
+    In a large block, `together` neighbouring channels make one event: what each of their patterns adds is summed
+    once and looked up ever after (the "four Russians" way to multiply by zeros and ones).
+    """
 
     shape: tuple[int, ...]  # (sets, time, batch, pre)
     dense: Tensor | None
     events: Events | None
+    together: int = 1
 
     @staticmethod
-    def of(spikes: Tensor, outputs: int, dtype: torch.dtype) -> "SpikeBlock":
-        """`outputs` is the number of neurons, over all members, that will see each of these spikes."""
-        shape = tuple(spikes.shape)
-        cells = spikes.numel()
-        # not worth counting where the product itself is small
-        count = int(torch.count_nonzero(spikes)) if cells * outputs > 1 << 16 else cells
-        if COST_OF_CELL * cells + COST_OF_EVENT * count * outputs >= cells * outputs:
+    def of(spikes: Tensor, outputs: int, dtype: torch.dtype, *, join: bool = True) -> "SpikeBlock":
+        """`outputs` is the number of neurons, over all members, that will see each spike; `join` allows patterns."""
+        shape, cells = tuple(spikes.shape), spikes.numel()
+        if cells * outputs < SMALL_PRODUCT:
             return SpikeBlock(shape, spikes.to(dtype), None)
-        flat = spikes.reshape(-1, shape[-1])
-        row, column = flat.nonzero().unbind(1)
-        per_row = torch.bincount(row, minlength=len(flat))
-        if shape[0] > 1:
-            rows_of_a_set = shape[1] * shape[2]
-            column = column + shape[-1] * row.div(rows_of_a_set, rounding_mode="floor")
-        start = per_row.cumsum(0) - per_row
-        return SpikeBlock(shape, None, Events(row, column.to(torch.int32), start.to(torch.int32)))
+        count = float(spikes.sum() if spikes.is_floating_point() else torch.count_nonzero(spikes))
+        costs = {together: _cost(shape, outputs, count / cells, together) for together in (1, JOINED)[: 1 + join]}
+        together = min(costs, key=costs.__getitem__)
+        if costs[together] >= cells * outputs:
+            return SpikeBlock(shape, spikes.to(dtype), None)
+        return SpikeBlock(shape, None, _events(spikes, together), together)
 
     def signed(self, signs: Tensor) -> "SpikeBlock":
-        """Each spike times the sign `(batch, pre)` of its example and channel."""
+        """Each spike times the sign `(batch, pre)` of its example and channel; for a block without patterns."""
         if self.events is None:
             assert self.dense is not None
             return SpikeBlock(self.shape, self.dense * signs, None)
+        assert self.together == 1
         batch, pre = signs.shape
-        cell = self.events.row.remainder(batch) * pre + self.events.column.remainder(pre)
+        cell = self.events.row.remainder(batch) * pre + self.events.entry.remainder(pre)
         return SpikeBlock(self.shape, None, self.events._replace(weight=signs.flatten()[cell]))
 
     def times(self, tables: Tensor) -> Tensor:
@@ -93,18 +96,62 @@ class SpikeBlock:
         members, _, neurons = tables.shape
         if self.events is None:
             assert self.dense is not None
-            flat = self.dense.reshape(sets, time * batch, pre)
-            product = torch.matmul(flat, tables)
-        elif sets == 1:
-            product = torch.stack([self._gather(table) for table in tables]) if members > 1 else self._gather(tables[0])
+            product = torch.matmul(self.dense.reshape(sets, time * batch, pre), tables)
+        elif sets == members:
+            product = self._look_up(tables)
         else:
-            product = self._gather(tables.reshape(sets * pre, neurons))
+            product = torch.stack([self._look_up(tables[each : each + 1]) for each in range(members)])
         return product.view(members, time, batch, neurons)
 
-    def _gather(self, table: Tensor) -> Tensor:
+    def _look_up(self, tables: Tensor) -> Tensor:
         assert self.events is not None
-        _, column, start, weight = self.events
-        return embedding_bag(column, table, start, mode="sum", per_sample_weights=weight)
+        _, entry, start, weight = self.events
+        entries = _patterns(tables, self.together).flatten(0, 1)
+        return embedding_bag(entry, entries, start, mode="sum", per_sample_weights=weight)
+
+
+def _cost(shape: tuple[int, ...], outputs: int, density: float, together: int) -> float:
+    """What a product by events costs, if spikes fall independently; in multiply-adds of a dense product."""
+    sets, time, batch, pre = shape
+    cells = sets * time * batch * pre
+    looking = (COST_OF_CELL if together == 1 else COST_OF_CELL + COST_OF_JOINING) * cells
+    adding = COST_OF_EVENT * cells / together * (1 - (1 - density) ** together) * outputs
+    summing = 0 if together == 1 else COST_OF_EVENT * sets * pre / together * (1 << together) * outputs
+    return looking + adding + summing
+
+
+def _events(spikes: Tensor, together: int) -> Events:
+    """The events of `(sets, time, batch, pre)`, `together` channels at a time."""
+    sets, time, batch, pre = spikes.shape
+    codes = spikes.reshape(-1, pre)
+    if together > 1:
+        padded = pad(codes.to(torch.uint8), (0, -pre % together)).view(len(codes), -1, together)
+        codes = padded[..., 0].clone()
+        for place in range(1, together):
+            codes += padded[..., place] << place
+    row, column = codes.nonzero().unbind(1)
+    entry = column
+    if together > 1:
+        entry = (column << together) + codes[row, column]
+    if sets > 1:
+        entries_a_set = codes.shape[1] << together if together > 1 else pre
+        entry = entry + entries_a_set * row.div(time * batch, rounding_mode="floor")
+    a_row = torch.bincount(row, minlength=len(codes))
+    return Events(row, entry.to(torch.int32), (a_row.cumsum(0) - a_row).to(torch.int32))
+
+
+def _patterns(tables: Tensor, together: int) -> Tensor:
+    """What every pattern of `together` channels adds: `(members, pre, neurons)` to `(members, patterns, neurons)`."""
+    if together == 1:
+        return tables
+    members, pre, neurons = tables.shape
+    grouped = pad(tables, (0, 0, 0, -pre % together)).view(members, -1, together, neurons)
+    sums = tables.new_empty(members, grouped.shape[1], 1 << together, neurons)
+    sums[:, :, 0] = 0
+    for place in range(together):
+        half = 1 << place
+        torch.add(sums[:, :, :half], grouped[:, :, place : place + 1], out=sums[:, :, half : 2 * half])
+    return sums.flatten(1, 2)
 
 
 @dataclass(frozen=True)
@@ -147,7 +194,7 @@ class Flipped:
         return len(self.spread)
 
     def arrive(self, spikes: Tensor) -> Currents:
-        block = SpikeBlock.of(spikes, _outputs(spikes, self.spread), self.spread.dtype)
+        block = SpikeBlock.of(spikes, _outputs(spikes, self.spread), self.spread.dtype, join=False)
         flipped = block.signed(self.signs_in)
         common = block.times(self.centre) if len(spikes) == len(self.centre) == 1 else None
 

@@ -180,8 +180,6 @@ def _slices(total: int, size: int) -> Iterator[slice]:
 def check_binary(network: Network, spikes: Tensor) -> None:
     """Refuse input spikes that do not fit the network or are not zeros and ones."""
     check_spikes(network, spikes)
-    if spikes.numel() == 0:
-        raise UserError(f"spikes hold no time-step or no example: their shape is {tuple(spikes.shape)}.")
     if spikes.dtype == torch.bool:
         return
     fits = int(spikes.max()) <= 1 if spikes.dtype == torch.uint8 else bool(((spikes == 0) | (spikes == 1)).all())
