@@ -12,6 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 SECONDS_BETWEEN_LINES = 10.0
 
 
+def wide_console() -> Console:
+    """Standard output; where it is no terminal, wide enough for a table whose lines are not broken."""
+    console = Console()
+    return console if console.is_terminal else Console(width=max(console.width, 120))
+
+
 @dataclass(frozen=True)
 class Moment:
     """A run at one moment; batches are counted over all its jobs."""

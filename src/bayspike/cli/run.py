@@ -170,7 +170,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, quiet: bool) -> int:
 
     from bayspike.experiments.engine import Interrupted, run_jobs, stopping_at_safe_points
     from bayspike.experiments.finish import finish, print_table
-    from bayspike.progress import reporter
+    from bayspike.progress import reporter, wide_console
 
     console = Console(stderr=True)
     config = bench.config
@@ -185,7 +185,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, quiet: bool) -> int:
         except (Interrupted, KeyboardInterrupt):
             print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)
             return 130
-    print_table(run, Console())
+    print_table(run, wide_console())
     if report is not None:
         print(f"Report: {report}")
     print(f"Results: {run.path}")

@@ -141,7 +141,7 @@ def foreign_confidence(results: Results) -> Figure | None:
 
 
 def over_time(results: Results) -> Figure | None:
-    """Accuracy, ECE and confidence while the signal arrives (paper, Fig. online), of foreign inputs if there are any."""
+    """Accuracy, ECE and confidence while the signal arrives (paper, Fig. online), of foreign inputs if there are."""
     panels: dict[str, dict[str, Any]] = {}
     data = "test examples"
     for label, job in results.jobs.items():

@@ -303,6 +303,7 @@ class _Diary:
             "progress": progress,
             "seconds": self.clock.seconds(),
             "model": {
+                "experiment": config.experiment,
                 "network": to_plain(self.learner.network_config),
                 "method": job.method.method,
                 "label": job.method.label,
