@@ -31,7 +31,7 @@ def expected_frames(seed):
     frames = np.zeros((80, 2, 26, 26), dtype=np.uint8)
     rows = writers.random_events(300, 128, seed=seed, span=2_200_000)
     for t, x, y, p in rows:
-        since, column, row = t - rows[0][0], 127 - x - 48, y - 48
+        since, column, row = t - rows[0][0], 127 - x - 48, 73 - y
         if since < 2_000_000 and 0 <= column < 26 and 0 <= row < 26:
             frames[since // 25_000, p, row, column] = 1
     return frames.tobytes()

@@ -52,6 +52,7 @@ def test_crop_window_and_mirror():
     assert (inner.width, inner.height) == (2, 2)
     assert events.window(2, 4).t.tolist() == [2, 3]
     assert events.mirrored().x.tolist() == [5, 2, 1, 0]
+    assert events.upended().y.tolist() == [3, 2, 1, 0]
     assert events.duration == 3
     empty = events.window(50, 60)
     assert (len(empty), empty.duration) == (0, 0)

@@ -64,17 +64,21 @@ def record(
     follow = 1.0 if camera.response == 0 else -math.expm1(-step * camera.light / camera.response)
     deviation = camera.noise / math.sqrt(camera.light)
 
+    # buffers of this function alone: fresh ones at every step would cost more than the arithmetic
+    change, noise, negative_off = torch.empty(pixels), torch.empty(pixels), -off_threshold
+    fires_on, fires_off, awake = (torch.empty(pixels, dtype=torch.bool) for _ in range(3))
     for number, frame in enumerate(frames):
         level.lerp_(frame.flatten(), follow)
-        change = level - remembered
+        torch.sub(level, remembered, out=change)
         if deviation:
-            change.add_(_noise(pixels, random), alpha=deviation)
-        fires_on, fires_off = change >= on_threshold, change <= -off_threshold
+            change.add_(_uniform_noise(noise, random), alpha=deviation)
+        torch.ge(change, on_threshold, out=fires_on)
+        torch.le(change, negative_off, out=fires_off)
         if resting_until is not None:
-            awake = resting_until <= number
+            torch.le(resting_until, number, out=awake)
             fires_on &= awake
             fires_off &= awake
-        on, off = (torch.nonzero(fires).flatten() for fires in (fires_on, fires_off))
+        on, off = (torch.from_numpy(np.flatnonzero(fires.numpy())) for fires in (fires_on, fires_off))
         # several thresholds crossed in one step are one event: what happens during the silence is lost
         remembered[on] += on_threshold[on] * torch.floor(change[on] / on_threshold[on])
         remembered[off] -= off_threshold[off] * torch.floor(-change[off] / off_threshold[off])
@@ -128,8 +132,8 @@ def recorded_spikes(
     return spikes.reshape(recordings, time, 2 * pixels).numpy()
 
 
-def _noise(count: int, random: np.random.Generator) -> Tensor:
-    """Numbers of mean 0 and deviation 1, uniform: bytes are ten times cheaper to draw than Gaussians."""
-    words = random.integers(0, 2**64 - 1, size=-(-count // 8), dtype=np.uint64, endpoint=True)
-    numbers = torch.from_numpy(words.view(np.int8)[:count]).float()
-    return numbers.add_(0.5).div_(math.sqrt((256**2 - 1) / 12))
+def _uniform_noise(out: Tensor, random: np.random.Generator) -> Tensor:
+    """Fill with uniform numbers of mean 0 and deviation 1: bytes are ten times cheaper to draw than Gaussians."""
+    words = random.integers(0, 2**64 - 1, size=-(-len(out) // 8), dtype=np.uint64, endpoint=True)
+    out.copy_(torch.from_numpy(words.view(np.int8)[: len(out)]))
+    return out.add_(0.5).mul_(1 / math.sqrt((256**2 - 1) / 12))

@@ -179,7 +179,7 @@ CATALOGUE: dict[str, Entry] = {
     "mnist_dvs_simulated": Entry(
         mnist_dvs_simulated.load,
         "simulated stand-in for MNIST-DVS",
-        "33 MB of cache",
+        "44 MB of cache",
         "made from MNIST digits",
         simulated=True,
     ),
@@ -195,7 +195,7 @@ CATALOGUE: dict[str, Entry] = {
     "gestures_simulated": Entry(
         gestures_simulated.load,
         "simulated stand-in for DVS-Gesture, 30 users, 5 lights",
-        "4 MB of cache",
+        "4.7 MB of cache",
         "generated",
         simulated=True,
     ),

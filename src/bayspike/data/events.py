@@ -54,6 +54,10 @@ class Events:
         """Left and right exchanged."""
         return replace(self, x=(self.width - 1 - self.x).astype(np.int16))
 
+    def upended(self) -> "Events":
+        """Top and bottom exchanged."""
+        return replace(self, y=(self.height - 1 - self.y).astype(np.int16))
+
 
 def binned(
     events: Events,

@@ -26,7 +26,7 @@ BIN = 10_000  # µs
 TIME = 50  # bins of a training window
 TEST_TIME = 150
 STEP = 5_000  # µs of the simulation
-_BATCH = 64
+_BATCH = 192
 
 
 @dataclass(frozen=True)

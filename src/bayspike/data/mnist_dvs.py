@@ -106,7 +106,9 @@ def load(
 def _encode(data: bytes, name: Path, time: int, step: int, sort: bool) -> NDArray[np.uint8]:
     events = parse_aedat2(data, name, sort=sort)
     first = int(events.t[0])
-    return binned(events.mirrored().crop(_CORNER, _CORNER, SIDE, SIDE), time, step, start=first)
+    # the recorder counts y upwards; turned over after the crop, the same pixels show an upright digit
+    digit = events.mirrored().crop(_CORNER, _CORNER, SIDE, SIDE).upended()
+    return binned(digit, time, step, start=first)
 
 
 def _member(archive: zipfile.ZipFile, path: Path, member: str) -> bytes:

@@ -34,7 +34,7 @@ CAMERA = Camera(
     noise=0.054,
     background=0.012,
 )
-_BATCH = 128
+_BATCH = 256
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from bayspike.data.base import CoordinateSamples, Dataset, Samples
 from bayspike.errors import UserError
 
-_ON, _OFF, _INK, _NIGHT = "#ff9d45", "#3fa7ff", "#1d2733", "#10151c"
-_BALANCE = LinearSegmentedColormap.from_list("balance", [_OFF, _NIGHT, _ON])
-_GLOW = LinearSegmentedColormap.from_list("glow", [_NIGHT, "#7a4a2a", _ON, "#fff3df"])
-_CLASS_COLOURS = (_OFF, _ON)
+ON, OFF, _INK, _NIGHT = "#ff9d45", "#3fa7ff", "#1d2733", "#10151c"
+BALANCE = LinearSegmentedColormap.from_list("balance", [OFF, _NIGHT, ON])
+_GLOW = LinearSegmentedColormap.from_list("glow", [_NIGHT, "#7a4a2a", ON, "#fff3df"])
+_CLASS_COLOURS = (OFF, ON)
 
 
 def draw(dataset: Dataset, out: Path, *, seed: int = 0, rows: int = 5, columns: int = 6) -> Path:
@@ -41,7 +41,7 @@ def draw(dataset: Dataset, out: Path, *, seed: int = 0, rows: int = 5, columns: 
     else:
         _growing_counts(left, spikes, dataset.sample_shape, labels, columns)
     _raster(right, spikes[:, 0], labels[0], dataset.sample_shape)
-    return _save(figure, out)
+    return save(figure, out)
 
 
 def _one_per_class(samples: Samples, rows: int) -> torch.Tensor:
@@ -63,7 +63,7 @@ def _event_frames(
         for column, start in enumerate(starts):
             polarities = spikes[start : start + width, row].reshape(-1, *shape).sum(0, dtype=np.int64)
             ax = axes[row, column]
-            ax.imshow(polarities[1] - polarities[0], cmap=_BALANCE, vmin=-2, vmax=2, interpolation="nearest")
+            ax.imshow(polarities[1] - polarities[0], cmap=BALANCE, vmin=-2, vmax=2, interpolation="nearest")
             _bare(ax, label if column == 0 else "", f"steps {start}–{start + width - 1}" if row == 0 else "")
     figure.suptitle("events: ON orange, OFF blue", fontsize=11, color=_INK)
 
@@ -97,7 +97,7 @@ def _points(figure: Any, samples: CoordinateSamples, classes: tuple[str, ...]) -
     x = torch.linspace(code.low[0], code.high[0], 400)
     grid = torch.stack([x, *[torch.full_like(x, low) for low in code.low[1:]]], 1)
     curves = code.tuning(grid)[:, : code.neurons]
-    shades = LinearSegmentedColormap.from_list("shades", [_OFF, "#8a8f99", _ON])
+    shades = LinearSegmentedColormap.from_list("shades", [OFF, "#8a8f99", ON])
     for neuron in range(code.neurons):
         bottom.plot(x, curves[:, neuron], color=shades(neuron / (code.neurons - 1)), linewidth=1.6)
     bottom.set(xlabel="x", ylabel="response", ylim=(0, 1.05), xlim=(code.low[0], code.high[0]))
@@ -113,7 +113,7 @@ def _raster(figure: Any, spikes: NDArray[np.uint8], label: str, shape: tuple[int
     inputs = spikes.shape[1]
     polarity = channel >= inputs // 2 if len(shape) == 3 else np.ones(len(channel), dtype=bool)
     size = float(np.clip(9_000 / max(len(channel), 1), 1.6, 14))
-    for which, colour, name in ((polarity, _ON, "ON" if len(shape) == 3 else ""), (~polarity, _OFF, "OFF")):
+    for which, colour, name in ((polarity, ON, "ON" if len(shape) == 3 else ""), (~polarity, OFF, "OFF")):
         if which.any():
             top.scatter(moment[which], channel[which], s=size, marker="s", linewidth=0, color=colour, label=name)
             count = np.bincount(moment[which], minlength=len(spikes))
@@ -138,7 +138,8 @@ def _bare(ax: Any, label: str, title: str) -> None:
         ax.set_title(title, fontsize=8.5, color="#5b6673")
 
 
-def _save(figure: Figure, out: Path) -> Path:
+def save(figure: Figure, out: Path) -> Path:
+    """Write a figure so that the file is whole or not there at all; without a suffix it becomes a png."""
     out = out if out.suffix else out.with_suffix(".png")
     temporary = out.with_name(f".{out.stem}.part{out.suffix}")
     try:
