@@ -20,10 +20,8 @@ random = np.random.default_rng(0)
 def record(kind: int) -> Events:
     """Simulated events of a hand waving in one corner; kind 4 is flicker all over, never trained on."""
     t = np.sort(random.integers(0, TIME * STEP, 500))
-    across, down = random.normal(0, 2, (2, len(t)))
+    across, down = random.normal(0, 2, (2, len(t))) if kind < 4 else random.uniform(-4, 12, (2, len(t)))
     across += 3 * np.sin(2 * np.pi * t / (8 * STEP))
-    if kind == 4:
-        across, down = random.uniform(-4, 12, (2, len(t)))
     x = np.clip(4 + across + 8 * (kind % 2), 0, SIDE - 1).astype(np.int16)
     y = np.clip(4 + down + 8 * (kind // 2 % 2), 0, SIDE - 1).astype(np.int16)
     return Events(t, x, y, random.integers(0, 2, len(t), dtype=np.uint8), SIDE, SIDE)
@@ -41,14 +39,12 @@ network = bayspike.build(bayspike.NetworkConfig(inputs=2 * SIDE * SIDE, hidden=(
 train, held_out, rule = recordings(400), recordings(100), bayspike.GaussianVI(prior_precision=300.0, lr=300.0)
 states = bayspike.init_states(network, rule, generator)
 for batch in torch.randperm(400, generator=generator).split(20):
-    states, _ = bayspike.train_batch(
-        network, rule, states, train.spikes(batch, generator), train.labels[batch], generator
-    )
+    spikes, labels = train.spikes(batch, generator), train.labels[batch]
+    states, _ = bayspike.train_batch(network, rule, states, spikes, labels, generator)
 
 # 2. Draw a committee, and learn from held-out recordings how unsure it is, at each time-step, of what it knows.
-committee = bayspike.Committee.draw(
-    network, [rule.posterior(state) for state in states], members=10, generator=generator
-)
+posteriors = [rule.posterior(state) for state in states]
+committee = bayspike.Committee.draw(network, posteriors, members=10, generator=generator)
 own = committee.predict(held_out.spikes(torch.arange(100), generator), keep_members="all")
 foreign = bayspike.calibrate_foreign(own.members, false_alarm=0.05, score="entropy")
 
