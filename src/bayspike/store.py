@@ -1,8 +1,8 @@
 """Run directories: what is in them, and how it is written so that a kill at any instant harms nothing.
 
 Every file is written beside its final name, flushed to the disk and moved into place, so it is whole or not there.
-`metrics.jsonl` is the one file that grows: a line torn by a kill is dropped when the run is taken up again, and so
-are lines about batches that no checkpoint remembers.
+Only the metrics of a job grow line by line: a line torn by a kill is dropped when the run is taken up again, and so are
+lines about batches that no checkpoint remembers.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -130,20 +130,30 @@ class RunDirectory:
     def checkpoints(self, job: str) -> Path:
         return self.path / "checkpoints" / job
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep a second process out; the lock falls with the process, however it ends."""
+    def job_metrics(self, job: str) -> Path:
+        """The job's own lines, of which `metrics.jsonl` is put together."""
+        return self.path / "results" / f"{job}.jsonl"
+
+    def locked(self) -> contextlib.AbstractContextManager[None]:
+        """Keep a second run or resume out."""
+        return locked(self.path / ".lock")
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
+    """Hold a lock file; it falls with the process, however that ends. Another's lock is refused, or waited for."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows, where nothing guards the directory
+        yield
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as stream:
         try:
-            import fcntl
-        except ImportError:  # not on Windows, where the directory goes unguarded
-            yield
-            return
-        with (self.path / ".lock").open("w") as stream:
-            try:
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UserError(f"{self.path} is in use by another bayspike process: wait for it to end.") from error
-            yield
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except OSError as error:
+            raise UserError(f"{path.parent} is in use by another bayspike process: wait for it to end.") from error
+        yield
 
 
 OWN_NAMES = (
@@ -195,14 +205,12 @@ def open_run(path: Path) -> RunDirectory:
 
 
 class MetricsLog:
-    """`metrics.jsonl`, one JSON object per line."""
+    """Lines of metrics, one JSON object each."""
 
     def __init__(self, path: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Take up a log: torn lines, and those that `keep` refuses, are dropped."""
-        kept = [entry for entry in read_metrics(path) if keep(entry)]
-        with replacing(path) as beside:
-            beside.write_text("".join(_line(entry) for entry in kept), "utf-8")
-        self.kept = kept
+        self.kept = [entry for entry in read_metrics(path) if keep(entry)]
+        write_lines(path, self.kept)
         self._stream = path.open("a", encoding="utf-8")
 
     def append(self, entry: Mapping[str, Any]) -> None:
@@ -215,6 +223,11 @@ class MetricsLog:
 
     def close(self) -> None:
         self._stream.close()
+
+
+def write_lines(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
+    with replacing(path) as beside:
+        beside.write_text("".join(_line(entry) for entry in entries), "utf-8")
 
 
 def _line(entry: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from bayspike.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bayspike.experiments.engine import Workbench
+    from bayspike.experiments.jobs import Workbench
     from bayspike.store import RunDirectory
 
 Flat = tyro.conf.arg(name="")
@@ -62,7 +62,9 @@ class Run:
     device: str = "cpu"
     """Where torch computes."""
     threads: int | None = None
-    """Threads of torch; by default all cores. Part of what makes a run exactly repeatable."""
+    """Threads of each job; by default the cores that --parallel leaves. Part of what makes a run repeatable."""
+    parallel: int | None = None
+    """Jobs (methods and seeds) at a time; by default one for each core."""
     quiet: bool = False
     """No progress."""
     tensorboard: bool = False
@@ -75,9 +77,10 @@ class Run:
     judging: Annotated[JudgingFlags, Flat] = field(default_factory=JudgingFlags)
 
     def execute(self) -> int:
-        import torch
+        from dataclasses import replace
 
         from bayspike.experiments.base import Changes, resolve
+        from bayspike.experiments.config import jobs_of
         from bayspike.experiments.engine import start
         from bayspike.experiments.registry import experiment
         from bayspike.tensorboard import require_tensorboard
@@ -99,16 +102,19 @@ class Run:
             simulated=self.simulated,
             run={
                 "device": self.device,
-                "threads": self.threads or torch.get_num_threads(),
+                "threads": self.threads or 1,
                 "tensorboard": self.tensorboard,
                 "checkpoint_seconds": self.checkpoint_seconds,
             },
         )
         config = resolve(chosen, self.preset, changes)
+        if self.threads is None:  # all cores, shared by as many jobs as there are
+            at_once = min(self.parallel or cores(), len(jobs_of(config)))
+            config = replace(config, threads=max(1, cores() // at_once))
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
         run, bench = start(config, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
-        return carry_out(run, bench, quiet=self.quiet)
+        return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -120,6 +126,8 @@ class Resume:
 
     directory: tyro.conf.Positional[Path]
     """Directory of the run."""
+    parallel: int | None = None
+    """Jobs (methods and seeds) at a time; by default one for each core."""
     quiet: bool = False
     """No progress."""
 
@@ -128,7 +136,7 @@ class Resume:
         from bayspike.store import open_run
 
         run = open_run(self.directory)
-        return carry_out(run, take_up(run), quiet=self.quiet)
+        return carry_out(run, take_up(run), parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -164,12 +172,22 @@ class Report:
         return 0
 
 
-def carry_out(run: "RunDirectory", bench: "Workbench", *, quiet: bool) -> int:
+def cores() -> int:
+    """Cores that torch may use: all of ours, or fewer where OMP_NUM_THREADS says so."""
+    import os
+
+    wished = os.environ.get("OMP_NUM_THREADS", "")
+    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(ours, int(wished))) if wished.isdecimal() else ours
+
+
+def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, quiet: bool) -> int:
     """Run all jobs that are left, then summary, figures, report and table."""
     from rich.console import Console
 
-    from bayspike.experiments.engine import Interrupted, run_jobs, stopping_at_safe_points
+    from bayspike.experiments.engine import run_jobs, stopping_at_safe_points
     from bayspike.experiments.finish import finish, print_table
+    from bayspike.experiments.jobs import Interrupted
     from bayspike.progress import reporter, wide_console
 
     console = Console(stderr=True)
@@ -180,7 +198,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, quiet: bool) -> int:
                 told.say(f"{bench.experiment.title} ({config.preset}) in {run.path}")
                 for sentence in config.reduced:
                     told.say(f"reduced against the paper: {sentence}")
-                run_jobs(run, bench, told, stop)
+                run_jobs(run, bench, told, stop, parallel or max(1, cores() // config.threads))
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
             print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)

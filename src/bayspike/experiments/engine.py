@@ -1,54 +1,29 @@
 """Running a configuration in a run directory, from the beginning or from wherever an earlier process was stopped.
 
-Jobs run one after the other. A job is done when `results/<job>.json` is there; a job under way is taken up from its
-newest checkpoint. Since every random draw of the protocol is seeded by its place in the run, the results are the
-same bits whether and wherever a run was interrupted.
+Jobs run one after the other in this process, or several at a time in worker processes. Since every random draw of the
+protocol is seeded by its place in the run, the results are the same bits whether and wherever a run was
+interrupted, and however many jobs ran at a time.
 """
 
 import signal
-import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import torch
 
-from bayspike import checkpoints
-from bayspike.continual.protocol import Progress, run_stream
-from bayspike.continual.replay import Plan
-from bayspike.continual.tasks import Stream
-from bayspike.data.base import Dataset
 from bayspike.errors import UserError
-from bayspike.experiments.base import Experiment
-from bayspike.experiments.config import Job, RunConfig, config_from_json, config_to_json, jobs_of
+from bayspike.experiments.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.experiments.environment import describe_environment
-from bayspike.experiments.judging import headline, interim
-from bayspike.experiments.methods import method
+from bayspike.experiments.jobs import Stop, Workbench, run_job
 from bayspike.experiments.plain import differences, to_plain
-from bayspike.experiments.prepare import Learner, batches_before, count_batches, describe_data, load_data, prepare
+from bayspike.experiments.prepare import count_batches, describe_data, load_data, prepare
 from bayspike.experiments.registry import experiment
-from bayspike.experiments.results import job_result
-from bayspike.learning import BatchReport
+from bayspike.experiments.workers import run_in_workers
 from bayspike.progress import Moment, Reporter
-from bayspike.store import MetricsLog, RunDirectory, create_run, read_json, write_arrays, write_json
-from bayspike.tensorboard import EventWriter, open_writer
-from bayspike.watch import check_batch
-
-SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
-
-
-class Interrupted(Exception):
-    """The user stopped the run; everything up to the last mini-batch is kept."""
-
-
-@dataclass
-class Stop:
-    """Set by a signal, looked at after every mini-batch."""
-
-    asked: bool = False
+from bayspike.store import RunDirectory, create_run, read_json, read_metrics, write_json, write_lines
 
 
 @contextmanager
@@ -73,7 +48,7 @@ def stopping_at_safe_points() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def start(config: RunConfig, out: Path, *, force: bool, command: list[str]) -> tuple[RunDirectory, "Workbench"]:
+def start(config: RunConfig, out: Path, *, force: bool, command: list[str]) -> tuple[RunDirectory, Workbench]:
     """Load the data, then make the run directory: a mistake in the options leaves no directory behind."""
     bench = open_bench(config)
     config = bench.config
@@ -85,7 +60,7 @@ def start(config: RunConfig, out: Path, *, force: bool, command: list[str]) -> t
     return run, bench
 
 
-def take_up(run: RunDirectory) -> "Workbench":
+def take_up(run: RunDirectory) -> Workbench:
     """The configuration and the data of a run that is there; other data under the same name are refused."""
     config = config_from_json(read_json(run.config), str(run.config))
     bench = open_bench(config)
@@ -94,16 +69,6 @@ def take_up(run: RunDirectory) -> "Workbench":
         shown = "; ".join(f"{name} was {old!r} and is now {new!r}" for name, new, old in found[:3])
         raise UserError(f"The data are not those {run.path} was started with: {shown}.")
     return bench
-
-
-@dataclass(frozen=True)
-class Workbench:
-    """A configuration with its experiment and its data."""
-
-    config: RunConfig
-    experiment: Experiment
-    dataset: Dataset
-    stream: Stream
 
 
 def open_bench(config: RunConfig) -> Workbench:
@@ -123,195 +88,40 @@ def _check_device(name: str) -> None:
         raise UserError(f"The device {name!r} cannot be used here; --device cpu always can.") from error
 
 
-def run_jobs(run: RunDirectory, bench: Workbench, reporter: Reporter, stop: Stop) -> None:
-    """All jobs of the run that are not done yet. Raises `Interrupted` when asked to stop."""
+def run_jobs(run: RunDirectory, bench: Workbench, reporter: Reporter, stop: Stop, parallel: int = 1) -> None:
+    """All jobs of the run that are not done yet, `parallel` at a time. Raises `Interrupted` when asked to stop."""
     config = bench.config
     with run.locked():
-        learners = {}
-        for job in jobs_of(config):
-            learners[job.name] = prepare(config, job, bench.dataset, bench.stream)
+        learners = {job.name: prepare(config, job, bench.dataset, bench.stream) for job in jobs_of(config)}
         totals = {name: count_batches(learner) for name, learner in learners.items()}
-        done = sum(totals[name] for name in learners if run.result(name).is_file())
-        with open_writer(run.path / "tensorboard" if config.tensorboard else None) as events:
-            for name, learner in learners.items():
-                if not run.result(name).is_file():
-                    _run_job(run, bench, learner, reporter, stop, events, done, sum(totals.values()))
-                    done += totals[name]
+        overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])
+        left = [name for name in learners if not run.result(name).is_file()]
+        try:
+            if min(parallel, len(left)) > 1:
+                run_in_workers(run, left, parallel, overall, stop, lambda: merge_metrics(run, list(learners)))
+            else:
+                for name in left:
+                    run_job(run, bench, learners[name], overall, stop)
+                    merge_metrics(run, list(learners))
+        finally:
+            merge_metrics(run, list(learners))
 
 
-def identity(config: RunConfig, job: Job) -> dict[str, Any]:
-    """All that a checkpoint must agree with for going on from it to be the same run."""
-    return {
-        "experiment": config.experiment,
-        "seed": job.seed,
-        "method": to_plain(job.method),
-        "data": {**to_plain(config.data), "root": None},  # where the data lie does not matter, what they are does
-        "dataset": to_plain(config.dataset),
-        "judging": to_plain(config.judging),
-        "threads": config.threads,
-        "device": config.device,
-        "log_every": config.log_every,
-    }
+class Overall:
+    """Reports the batches of single jobs as parts of the whole run."""
+
+    def __init__(self, reporter: Reporter, totals: Mapping[str, int], finished: list[str]) -> None:
+        self.reporter, self.total = reporter, sum(totals.values())
+        self.done = {name: totals[name] for name in finished}
+
+    def batch(self, moment: Moment) -> None:
+        self.done[moment.job] = moment.done
+        self.reporter.batch(replace(moment, done=sum(self.done.values()), total=self.total))
+
+    def say(self, sentence: str) -> None:
+        self.reporter.say(sentence)
 
 
-def _run_job(
-    run: RunDirectory,
-    bench: Workbench,
-    learner: Learner,
-    reporter: Reporter,
-    stop: Stop,
-    events: EventWriter,
-    done: int,
-    total: int,
-) -> None:
-    config, job = bench.config, learner.job
-    folder = run.checkpoints(job.name)
-    progress, spent = _newest(folder, config, learner)
-    finished = {each.name for each in jobs_of(config) if run.result(each.name).is_file()}
-
-    def keep(entry: dict[str, Any]) -> bool:
-        if entry.get("job") in finished:
-            return True
-        here = (progress.task, progress.batch) if progress is not None else (0, 0)
-        return entry.get("job") == job.name and (entry.get("task", 0), entry.get("batch", 0)) <= here
-
-    log = MetricsLog(run.metrics, keep)
-    clock = _Clock(spent)
-    diary = _Diary(run, bench, learner, log, reporter, stop, events, clock, done, total)
-    try:
-        judge = interim(learner.network, method(job.method.method), config.judging, job.seed)
-        final = run_stream(
-            learner.network, learner.rule, learner.stream, learner.training, judge, progress, diary.on_batch
-        )
-        diary.save(final)
-        result, arrays = job_result(bench.experiment, config, learner, bench.dataset, final, clock.seconds())
-    finally:
-        log.close()
-    write_arrays(run.arrays(job.name), arrays)
-    write_json(run.result(job.name), result)  # last: it says that the job is done
-    best = result["final"][result["headline_predictor"]]["overall"]
-    reporter.say(f"{job.name}: accuracy {best['accuracy']:.2%}, ECE {best['ece']:.3f} ({result['headline_predictor']})")
-
-
-def _newest(folder: Path, config: RunConfig, learner: Learner) -> tuple[Progress | None, float]:
-    found = checkpoints.latest(folder)
-    if found is None:
-        return None, 0.0
-    checkpoints.check_identity(found, identity(config, learner.job), folder)
-    return checkpoints.unpack_progress(found, learner.network, learner.rule, folder), float(found.header["seconds"])
-
-
-class _Clock:
-    """Seconds spent on a job, over all the processes that worked on it."""
-
-    def __init__(self, before: float) -> None:
-        self._before, self._started = before, time.monotonic()
-
-    def seconds(self) -> float:
-        return self._before + time.monotonic() - self._started
-
-
-class _Diary:
-    """What happens after every mini-batch: checks, a line of metrics, progress, checkpoints, and the wish to stop."""
-
-    def __init__(
-        self,
-        run: RunDirectory,
-        bench: Workbench,
-        learner: Learner,
-        log: MetricsLog,
-        reporter: Reporter,
-        stop: Stop,
-        events: EventWriter,
-        clock: _Clock,
-        done: int,
-        total: int,
-    ) -> None:
-        self.run, self.bench, self.learner, self.log = run, bench, learner, log
-        self.reporter, self.stop, self.events, self.clock = reporter, stop, events, clock
-        self.total = total
-        self.before = [done + batches_before(learner, task) for task in range(len(learner.stream.tasks) + 1)]
-        self.warned = {
-            (e["name"], e["layer"]) for e in log.kept if e["kind"] == "warning" and e["job"] == learner.job.name
-        }
-        self.interval = bench.config.checkpoint_seconds
-        self.saved_at = time.monotonic()
-        self.best = -1.0
-
-    def on_batch(self, now: Progress, report: BatchReport, plan: Plan) -> None:
-        config, job = self.bench.config, self.learner.job
-        task = now.task
-        for concern in check_batch(report, now.states, job.method.method):
-            if (concern.kind, concern.layer) not in self.warned:
-                self.warned.add((concern.kind, concern.layer))
-                self.reporter.say(f"warning: {job.name}, task {task}, batch {now.batch}: {concern.sentence}")
-                self.log.append(
-                    {"kind": "warning", "job": job.name, "task": task, "batch": now.batch, "name": concern.kind,
-                     "layer": concern.layer, "sentence": concern.sentence}
-                )  # fmt: skip
-        rates, loss, accuracy = report.rates.tolist(), float(report.loss), float(report.accuracy)
-        share = now.replayed / now.presentations
-        name = self.learner.stream.tasks[task].name
-        step = self.before[task] + now.batch
-        self.reporter.batch(Moment(step, self.total, job.name, name, loss, accuracy, sum(rates) / len(rates), share))
-        if now.batch % config.log_every == 0 or now.batch == len(plan):
-            entry = {"loss": loss, "accuracy": accuracy, "rates": rates, "replay_share": share}
-            place = {"kind": "batch", "job": job.name, "task": task, "batch": now.batch, "batches": len(plan)}
-            self.log.append({**place, **entry})
-            self.events.batch(job.name, step, entry)
-        first = task == 0 and now.batch == 1  # the untrained network was judged before the first batch
-        judged = [
-            each
-            for each in now.evaluations
-            if each.task == task and (each.batch == now.batch or (first and not each.batch))
-        ]
-        for each in judged:
-            plain = checkpoints.evaluation_to_plain(each)
-            self.log.append({"kind": "evaluation", "job": job.name, **plain})
-            self.events.evaluation(job.name, step, plain)
-        if judged:
-            self._keep_best(now)
-        if self.stop.asked:
-            self.save(now)
-            raise Interrupted
-        if time.monotonic() - self.saved_at >= self.interval:
-            self.save(now)
-
-    def save(self, now: Progress) -> None:
-        """A numbered checkpoint; the last two stay."""
-        begun = time.monotonic()
-        self.log.sync()
-        folder = self.run.checkpoints(self.learner.job.name)
-        checkpoints.save(folder, f"step-{now.task:03d}-{now.batch:07d}", *self._packed(now))
-        checkpoints.prune(folder)
-        self.saved_at = time.monotonic()
-        if self.interval > 0:
-            self.interval = max(self.bench.config.checkpoint_seconds, (self.saved_at - begun) / SAVING_SHARE)
-
-    def _keep_best(self, now: Progress) -> None:
-        first = headline(method(self.learner.job.method.method), self.bench.config.judging)
-        accuracies = [each.overall.accuracy for each in now.evaluations if each.predictor == first]
-        if accuracies and accuracies[-1] >= max(accuracies):
-            checkpoints.save(self.run.checkpoints(self.learner.job.name), checkpoints.BEST, *self._packed(now))
-
-    def _packed(self, now: Progress) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-        job, config = self.learner.job, self.bench.config
-        progress, tensors = checkpoints.pack_progress(now)
-        header = {
-            "job": job.name,
-            "identity": identity(config, job),
-            "progress": progress,
-            "seconds": self.clock.seconds(),
-            "model": {
-                "experiment": config.experiment,
-                "network": to_plain(self.learner.network_config),
-                "method": job.method.method,
-                "label": job.method.label,
-                "rule": to_plain(job.method.rule),
-                "seed": job.seed,
-                "members": config.judging.members,
-                "data": to_plain(config.data),
-                **config.dataset,
-            },
-        }
-        return header, tensors
+def merge_metrics(run: RunDirectory, jobs: list[str]) -> None:
+    """`metrics.jsonl`: the lines of all jobs, one job after the other, however they ran."""
+    write_lines(run.metrics, [entry for job in jobs for entry in read_metrics(run.job_metrics(job))])

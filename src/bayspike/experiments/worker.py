@@ -1,0 +1,12 @@
+"""`python -m bayspike.experiments.worker DIRECTORY JOB`: one job of a run, for its parent (see `workers`)."""
+
+import os
+import sys
+from pathlib import Path
+
+from bayspike.experiments.workers import work
+
+if __name__ == "__main__":
+    code = work(Path(sys.argv[1]), sys.argv[2])
+    sys.stdout.flush()
+    os._exit(code)  # without waiting for the thread that watches the lifeline
