@@ -41,6 +41,15 @@ def test_the_ten_data_sets_are_listed_with_what_a_person_needs(tmp_path):
     assert "by hand" in by_hand.state
 
 
+def test_one_damaged_set_does_not_hide_the_others(tmp_path):
+    (tmp_path / "mnist_dvs").mkdir()
+    (tmp_path / "mnist_dvs" / "grabbed_data0.zip").write_bytes(b"no archive")
+    states = {line.name: line for line in status(tmp_path)}
+    assert not states["mnist_dvs"].ready
+    assert "damaged" in states["mnist_dvs"].state
+    assert states["digits"].ready
+
+
 def test_load_refuses_unknown_names_and_options():
     with pytest.raises(UserError, match="no data set 'imagenet': choose one of two_moons"):
         load("imagenet")

@@ -55,6 +55,13 @@ def test_missing_event_data_say_where_and_how(module, name, tmp_path, monkeypatc
         module.load(root=tmp_path)
 
 
+@pytest.mark.parametrize("wrong", [{"downsample": 0}, {"test_share": 1.5}, {"time": 0}, {"per_class": 0}])
+def test_bad_options_are_refused(wrong, tmp_path):
+    write_nmnist(tmp_path)
+    with pytest.raises(UserError):
+        nmnist.load(root=tmp_path, **wrong)
+
+
 def test_a_damaged_recording_is_named(tmp_path):
     write_nmnist(tmp_path)
     bad = tmp_path / "nmnist" / "Train" / "4" / "00002.bin"

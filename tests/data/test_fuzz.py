@@ -1,10 +1,11 @@
 """Readers on damaged files: whatever the bytes, sound events or one sentence that names the file.
 
-12,000 random truncations, bit flips and splices of small valid files, and files that hypothesis invents.
+14,000 random truncations, bit flips and splices of small valid files, and files that hypothesis invents.
 """
 
 import gzip
 import struct
+import zipfile
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ import writers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from bayspike.data import mnist_dvs
 from bayspike.data.aedat import read_aedat2, read_aedat3
 from bayspike.data.event_files import read_gesture_npy, read_nmnist
 from bayspike.data.events import Events
 from bayspike.data.idx import read_idx
+from bayspike.data.simulated import cache_path, cached
 from bayspike.errors import UserError
 
 CASES = 2_000
@@ -91,6 +94,44 @@ def test_damaged_files_are_refused_or_sound(name, tmp_path):
     random = np.random.default_rng(7)
     accepted = sum(judge(read, path, damaged(good, random)) for _ in range(CASES))
     assert 0 < accepted < CASES or name == "idx.gz"  # some damage cannot be seen; most of it must be
+
+
+def test_damaged_archives_are_refused_or_sound(tmp_path, monkeypatch):
+    """The original zips of MNIST-DVS, read without being unpacked."""
+    monkeypatch.delenv("BAYSPIKE_DATA", raising=False)
+    recording = writers.aedat2(tmp_path / "one.aedat", writers.random_events(12, 34)).read_bytes()
+    path = tmp_path / "mnist_dvs" / "grabbed_data3.zip"
+    path.parent.mkdir()
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("grabbed_data3/scale4/mnist_3_scale04_0001.aedat", recording)
+    good, random, sentences = path.read_bytes(), np.random.default_rng(1), []
+    for _ in range(1_000):
+        path.write_bytes(damaged(good, random))
+        try:
+            found = mnist_dvs.find_recordings(tmp_path)
+            for place, member in found[3] if found and 3 in found else []:
+                with zipfile.ZipFile(place) as opened:
+                    assert mnist_dvs._member(opened, place, member) == recording
+        except UserError as error:
+            sentences.append(str(error))
+    assert 300 < len(sentences) < 1_000
+    assert all("grabbed_data3.zip" in sentence for sentence in sentences)
+
+
+def test_damaged_caches_are_refused_or_sound(tmp_path):
+    made = {"packed": np.arange(60, dtype=np.uint8).reshape(3, 4, 5), "labels": np.arange(3)}
+    path = cache_path("toy", {}, tmp_path)
+    cached("toy", {}, tmp_path, lambda: made)
+    good, random, sentences = path.read_bytes(), np.random.default_rng(2), []
+    for _ in range(1_000):
+        path.write_bytes(damaged(good, random))
+        try:
+            read = cached("toy", {}, tmp_path, lambda: made)
+            assert all(np.array_equal(read[key], made[key]) for key in read)
+        except UserError as error:
+            sentences.append(str(error))
+    assert 300 < len(sentences) < 1_000
+    assert all(path.name in sentence for sentence in sentences)
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -257,7 +257,10 @@ def _status(name: str, entry: Entry, root: Path | None) -> DatasetStatus:
     if entry.find is None:
         ready, state = True, "made on first use, then cached" if entry.simulated else "needs no files"
     else:
-        place = entry.find(root)
-        by_program = f"bayspike data get {name}"
-        ready, state = place is not None, f"found in {place}" if place else by_program if entry.files else entry.how
+        try:
+            place = entry.find(root)
+            fetch = f"bayspike data get {name}" if entry.files else entry.how
+            ready, state = place is not None, f"found in {place}" if place else fetch
+        except UserError as error:  # one damaged set must not hide the others
+            ready, state = False, str(error)
     return DatasetStatus(name, entry.what, ready, state, entry.size, entry.licence, entry.simulated)

@@ -108,7 +108,7 @@ def cast(who: list[int], repeats: int, seed: int, take: int) -> Puppets:
     user = torch.tensor(who).repeat_interleave(len(GESTURES) * repeats)
     gesture = torch.arange(len(GESTURES)).repeat_interleave(repeats).repeat(len(who))
     people = torch.rand((1 << 10, 9), generator=torch.Generator().manual_seed(seed))[user % (1 << 10)]
-    mood = torch.rand((len(user), 8), generator=torch.Generator().manual_seed((seed << 12) + take + 1))
+    mood = torch.rand((len(user), 8), generator=torch.Generator().manual_seed(((seed << 12) + take + 1) % 2**63))
 
     def between(low: float, high: float, share: Tensor) -> Tensor:
         return low + (high - low) * share
@@ -159,7 +159,7 @@ def _simulate(
         chosen = LIGHTS[lamp]
         camera = replace(CAMERA, light=chosen.level, noise=chosen.noise, background=chosen.stray)
         group = puppets.part(start, start + _BATCH)
-        generator = torch.Generator().manual_seed((seed << 24) + (take << 16) + start)
+        generator = torch.Generator().manual_seed(((seed << 24) + (take << 16) + start) % 2**63)
         frames = log_light(group, chosen, bins * BIN, generator)
         spikes = recorded_spikes(camera, frames, STEP, len(group), SIDE * SIDE, bins, BIN // STEP, generator)
         packed.append(pack(spikes))

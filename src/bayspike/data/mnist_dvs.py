@@ -7,7 +7,6 @@ On disk: `mnist_dvs/grabbed_data<digit>/scale4/mnist_<digit>_scale04_<number>.ae
 
 import re
 import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +19,7 @@ from bayspike.data.encoders import pack
 from bayspike.data.events import binned, read_bytes
 from bayspike.data.places import find, missing
 from bayspike.data.recordings import bin_length
-from bayspike.data.simulated import progress
+from bayspike.data.simulated import ARCHIVE_ERRORS, progress
 from bayspike.errors import UserError, require
 
 TIME = 80
@@ -46,7 +45,7 @@ def find_recordings(root: Path | None) -> dict[int, list[tuple[Path, str]]] | No
             try:
                 with zipfile.ZipFile(archive) as opened:
                     members = opened.namelist()
-            except (OSError, zipfile.BadZipFile) as error:
+            except ARCHIVE_ERRORS as error:
                 raise UserError(f"{archive} is damaged or cut short ({error}): fetch it anew.") from error
             for member in members:
                 if match := _NAME.fullmatch(member.rsplit("/", 1)[-1]):
@@ -117,5 +116,5 @@ def _member(archive: zipfile.ZipFile, path: Path, member: str) -> bytes:
     require(size <= _MAX_RECORDING, sentence)
     try:
         return archive.read(member)
-    except (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile) as error:
+    except ARCHIVE_ERRORS as error:
         raise UserError(f"{path}: the recording {member} is damaged ({error}): fetch the archive anew.") from error

@@ -141,7 +141,7 @@ def simulate(images: Tensor, time: int, seed: int) -> np.ndarray:
     step = SPAN // (time * steps_per_bin)
     packed = np.empty((len(images), time, 2 * SIDE * SIDE // 8), dtype=np.uint8)
     for start in progress(range(0, len(images), _BATCH), "simulating MNIST-DVS"):
-        generator = torch.Generator().manual_seed((seed << 20) + start)
+        generator = torch.Generator().manual_seed(((seed << 20) + start) % 2**63)
         part = images[start : start + _BATCH]
         frames = moving_digits(part, SPAN, SIDE, generator, step=step)
         spikes = recorded_spikes(CAMERA, frames, step, len(part), SIDE * SIDE, time, steps_per_bin, generator)

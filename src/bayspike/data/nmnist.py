@@ -15,7 +15,7 @@ from bayspike.data.event_files import read_nmnist
 from bayspike.data.events import binned
 from bayspike.data.places import find, missing
 from bayspike.data.recordings import bin_length, packed_recordings, per_class_limit
-from bayspike.errors import require
+from bayspike.errors import require, require_range
 
 TIME = 50
 SPAN = 300_000  # µs: three saccades of 100 ms
@@ -62,6 +62,7 @@ def load(
     if folder is None:
         raise missing("nmnist", root, HOW)
     require(0 < test_share < 1, f"test_share must lie between 0 and 1, but is {test_share}.")
+    require_range("downsample", downsample, 1, _SIDE)
     side = -(-_SIDE // downsample)
     step = bin_length(SPAN, time)
 

@@ -15,7 +15,7 @@ from bayspike.data.base import Dataset, stratified_split
 from bayspike.data.events import binned
 from bayspike.data.places import find, missing
 from bayspike.data.recordings import bin_length, packed_recordings
-from bayspike.errors import require
+from bayspike.errors import require, require_range
 
 TIME = 40
 SPAN = 20_000  # µs; three recordings in four are shorter
@@ -51,6 +51,7 @@ def load(
     if found is None:
         raise missing("poker_dvs", root, HOW)
     require(0 < test_share < 1, f"test_share must lie between 0 and 1, but is {test_share}.")
+    require_range("downsample", downsample, 1, _SIDE)
     side = -(-_SIDE // downsample)
     step = bin_length(SPAN, time)
 

@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
+import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -18,6 +20,8 @@ from bayspike.errors import UserError
 
 T = TypeVar("T")
 
+# what reading a damaged zip (an .npz is one) can raise; RuntimeError is how an unknown compression or a password shows
+ARCHIVE_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 VERSION = 1  # raise it whenever a simulator changes, so that old caches are not taken for new ones
 
 
@@ -30,7 +34,7 @@ def cached(
         try:
             with np.load(path, allow_pickle=False) as stored:
                 return {key: stored[key] for key in stored.files}
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        except ARCHIVE_ERRORS as error:
             raise UserError(
                 f"The cached set {path} is damaged ({error}): delete the file, and it is made anew."
             ) from error

@@ -20,7 +20,7 @@ def load(
     """Two interleaved half circles; train and test are drawn apart. `root` is not used."""
     del root
     require(per_class >= 1, f"per_class must be at least 1, but is {per_class}.")
-    train, test = (_moons(per_class, noise, time, np.random.RandomState(2 * seed + part)) for part in (0, 1))
+    train, test = (_moons(per_class, noise, time, np.random.RandomState((2 * seed + part) % 2**32)) for part in (0, 1))
     return Dataset("two_moons", train, test, ("upper moon", "lower moon"), (2,))
 
 
