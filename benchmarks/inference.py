@@ -35,6 +35,7 @@ def stepping(network: Network, spikes: Tensor, weights: Sequence[Tensor]) -> Ten
     readout = network.layers[-1].readout
     steps = torch.arange(1, len(spikes) + 1).view(-1, 1, 1)
     total = torch.zeros(())
+    spikes = spikes.float()
     for member in range(len(weights[0])):
         emitted = unroll(network, spikes, [matrices[member] for matrices in weights])[-1]
         total = total + torch.softmax(emitted @ readout.T, dim=-1).cumsum(0) / steps
@@ -49,14 +50,18 @@ def products(traces: Sequence[Tensor], weights: Sequence[Tensor], out: Sequence[
 
 
 def medians(tasks: Sequence[Callable[[], object]], repeats: int) -> list[float]:
-    """Seconds of each task; run in turn, so that a busy moment of the machine is shared."""
+    """Seconds of each task; run in turn, so that a busy moment of the machine is shared.
+
+    With one thread these are seconds of the processor, which others on the machine do not lengthen by waiting.
+    """
+    now = clock.process_time if torch.get_num_threads() == 1 else clock.perf_counter
     seconds: list[list[float]] = [[] for _ in tasks]
     for turn in range(repeats + 1):
         for taken, task in zip(seconds, tasks, strict=True):
-            begin = clock.perf_counter()
+            begin = now()
             task()
             if turn > 0:
-                taken.append(clock.perf_counter() - begin)
+                taken.append(now() - begin)
     return [statistics.median(each) for each in seconds]
 
 
@@ -80,7 +85,6 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
     elif kind == "ensemble":
         predictor = Ensemble(network, posteriors, members)
     spikes = spikes[:, :batch].contiguous()
-    dense = spikes.float()
     contiguous = [matrices.contiguous() for matrices in rival.weights]
     traces = [torch.rand(TIME * batch, layer.pre) for layer in network.layers]
     out = [torch.empty(TIME * batch, layer.neurons) for layer in network.layers]
@@ -88,12 +92,12 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
         [
             lambda: predictor.predict(spikes, generator),
             lambda: products(traces, contiguous, out),
-            lambda: stepping(network, dense, contiguous),
+            lambda: stepping(network, spikes, contiguous),
         ],
         repeats,
     )
     if kind != "ensemble":
-        gap = (predictor.predict(spikes).probabilities - stepping(network, dense, contiguous)).abs()
+        gap = (predictor.predict(spikes).probabilities - stepping(network, spikes, contiguous)).abs()
         # rounding may move a spike that falls on the threshold; probabilities on average do not feel it
         assert float(gap.mean()) < 1e-5, "the predictor and the plain way disagree"
     return {
@@ -102,7 +106,7 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
         "members": members,
         "batch": batch,
         "time": TIME,
-        "density": round(float(dense.mean()), 3),
+        "density": round(float(spikes.float().mean()), 3),
         "seconds": round(ours, 4),
         "over_products": round(ours / multiplying, 3),
         "over_stepping": round(ours / plain, 3),

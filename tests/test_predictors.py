@@ -102,7 +102,7 @@ def test_pieces_of_any_size_give_the_same(monkeypatch):
             torch.testing.assert_close(ours, theirs)
 
 
-@pytest.mark.parametrize("together", [1, 2, 3, 4])
+@pytest.mark.parametrize("together", [1, 4])
 @pytest.mark.parametrize("sets", [1, 2])
 @pytest.mark.parametrize("density", [0.0, 0.1, 1.0])
 def test_products_by_events_and_by_patterns_equal_the_dense_product(together, sets, density):

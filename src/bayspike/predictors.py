@@ -66,7 +66,8 @@ class Predictor(ABC):
         readout = self.network.layers[-1].readout
         spikes = spikes.to(readout.device)
         time, batch, _ = spikes.shape
-        mean = readout.new_zeros(time, batch, self.network.classes)
+        total = readout.new_zeros(time, batch, self.network.classes)
+        seen = torch.arange(1, time + 1, device=readout.device).view(-1, 1, 1)
         kept = None
         if keep_members != "none":
             steps = (time,) if keep_members == "all" else ()
@@ -77,14 +78,15 @@ class Predictor(ABC):
             part = spikes[:, low : low + limit]
             for piece in unroll_members(self.network, self.synapses(part.shape[1], generator), part):
                 rows = slice(low + piece.rows.start, low + piece.rows.stop)
-                mean[:, rows] += piece.probabilities.sum(dim=0)
+                total[:, rows] += piece.probabilities.sum(dim=0)
                 counts += piece.spikes
-                if kept is not None:
-                    chosen = piece.probabilities if keep_members == "all" else piece.probabilities[:, -1]
-                    kept[piece.members, ..., rows, :] = chosen
+                if kept is not None and keep_members == "all":
+                    kept[piece.members, :, rows] = piece.probabilities.cumsum(dim=1).div_(seen)
+                elif kept is not None:
+                    kept[piece.members, rows] = piece.probabilities.mean(dim=1)
         neurons = torch.tensor([layer.neurons for layer in self.network.layers], device=readout.device)
         rates = counts / (neurons * (self.members * time * batch))
-        return Prediction(mean.div_(self.members), kept, rates.to(readout.dtype))
+        return Prediction(total.cumsum(dim=0).div_(seen * self.members), kept, rates.to(readout.dtype))
 
     def open(
         self,

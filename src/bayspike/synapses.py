@@ -18,10 +18,10 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
 # Measured on one AVX-512 core, in units of a multiply-add of a dense product: what it costs to look at one cell for an
-# event, to join it with its neighbours, and to add one weight of an event's row.
-COST_OF_CELL, COST_OF_JOINING, COST_OF_EVENT = 70, 40, 2.0
+# event, and to add one weight of an event's row.
+COST_OF_CELL, COST_OF_EVENT = 70, 2.0
 SMALL_PRODUCT = 1 << 16  # multiply-adds that are done before it is known how best to do them
-JOINED = 3  # channels that make one event: more would save additions but spill the patterns' sums from the cache
+JOINED = 4  # channels that make one event: more would save additions, but spill the sums of patterns from the cache
 
 Currents = Callable[[slice], Tensor]  # members -> (members, time, batch, neurons)
 
@@ -114,29 +114,28 @@ def _cost(shape: tuple[int, ...], outputs: int, density: float, together: int) -
     """What a product by events costs, if spikes fall independently; in multiply-adds of a dense product."""
     sets, time, batch, pre = shape
     cells = sets * time * batch * pre
-    looking = (COST_OF_CELL if together == 1 else COST_OF_CELL + COST_OF_JOINING) * cells
+    looking = COST_OF_CELL * cells
     adding = COST_OF_EVENT * cells / together * (1 - (1 - density) ** together) * outputs
     summing = 0 if together == 1 else COST_OF_EVENT * sets * pre / together * (1 << together) * outputs
     return looking + adding + summing
 
 
 def _events(spikes: Tensor, together: int) -> Events:
-    """The events of `(sets, time, batch, pre)`, `together` channels at a time."""
+    """The events of `(sets, time, batch, pre)`, one channel or JOINED channels at a time."""
     sets, time, batch, pre = spikes.shape
-    codes = spikes.reshape(-1, pre)
-    if together > 1:
-        padded = pad(codes.to(torch.uint8), (0, -pre % together)).view(len(codes), -1, together)
-        codes = padded[..., 0].clone()
-        for place in range(1, together):
-            codes += padded[..., place] << place
-    row, column = codes.nonzero().unbind(1)
-    entry = column
-    if together > 1:
-        entry = (column << together) + codes[row, column]
+    cells = spikes.reshape(-1, pre)
+    if together == JOINED:
+        # four bytes of 0 or 1 are one word, in which an event is found and its pattern read (lowest byte first)
+        cells = pad(cells.to(torch.uint8), (0, -pre % JOINED)).contiguous().view(torch.int32)
+    row, column = cells.nonzero().unbind(1)
+    entry, entries_a_set = column, cells.shape[1]
+    if together == JOINED:
+        word = cells.view(-1)[row * cells.shape[1] + column]
+        pattern = (word | word >> 7 | word >> 14 | word >> 21) & 15
+        entry, entries_a_set = (column << JOINED) + pattern, cells.shape[1] << JOINED
     if sets > 1:
-        entries_a_set = codes.shape[1] << together if together > 1 else pre
         entry = entry + entries_a_set * row.div(time * batch, rounding_mode="floor")
-    a_row = torch.bincount(row, minlength=len(codes))
+    a_row = torch.bincount(row, minlength=len(cells))
     return Events(row, entry.to(torch.int32), (a_row.cumsum(0) - a_row).to(torch.int32))
 
 

@@ -21,7 +21,7 @@ from bayspike.network import Layer, Network, check_spikes
 from bayspike.neurons import Neuron
 from bayspike.synapses import Synapses
 
-ELEMENTS_IN_FLIGHT = 1 << 21  # of one layer's currents: as much as stays in a processor's cache
+ELEMENTS_IN_FLIGHT = 1 << 23  # of one layer's currents: enough for products to run at full speed, bounded for any batch
 LEAST_ELEMENTS_A_STEP = 1 << 14  # of one operation of the scan: fewer, and calling it costs more than doing it
 
 Feedback = Callable[[Tensor], Tensor]  # a layer's last spikes (members, batch, neurons) -> currents of the same shape
@@ -48,8 +48,7 @@ def fire(neuron: Neuron, currents: Tensor, state: LayerState, feedback: Feedback
     """Turn currents `(members, time, batch, neurons)` into spikes, in place; returns the state after them."""
     filtered, refractory, spikes = state
     scan = _scan_exponential if isinstance(neuron.filter, DoubleExponential) else _scan_any
-    for t in range(currents.shape[1]):
-        now = currents[:, t]
+    for now in currents.unbind(1):
         if feedback is not None:
             now += feedback(spikes)
         filtered, refractory = scan(neuron, now, filtered, refractory)
@@ -123,8 +122,10 @@ def propagate(
             currents = _forward(layer, weights).arrive(arriving)(members)
         following.append(fire(layer.neuron, currents, states[index], _feedback(layer, weights, members)))
         counts.append(currents.sum())
-    logits = torch.matmul(currents, network.layers[-1].readout.T)
-    return Passed(torch.softmax(logits, dim=-1), following, torch.stack(counts))
+    # classes before examples: the product and the softmax are both faster over long rows than over short ones
+    logits = torch.matmul(network.layers[-1].readout, currents.transpose(-1, -2))
+    probabilities = torch.softmax(logits, dim=-2).transpose(-1, -2)
+    return Passed(probabilities, following, torch.stack(counts))
 
 
 def _forward(layer: Layer, synapses: Synapses) -> Synapses:
@@ -139,7 +140,7 @@ def _feedback(layer: Layer, synapses: Synapses, members: slice) -> Feedback | No
 
 
 class Outcome(NamedTuple):
-    """The cumulative probabilities of some members and examples."""
+    """The probabilities of some members and examples at each time-step, not yet averaged over time."""
 
     members: slice
     rows: slice
@@ -155,7 +156,6 @@ def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tenso
     members = synapses[0].members
     widest = max(layer.neurons for layer in network.layers)
     rows_at_once = max(ELEMENTS_IN_FLIGHT // (widest * time), LEAST_ELEMENTS_A_STEP // widest, 1)
-    steps = torch.arange(1, time + 1, device=spikes.device).view(-1, 1, 1)
     for rows in _slices(batch, rows_at_once):
         here = [each.rows(rows) for each in synapses]
         # the last spikes of the signal would be seen after its end
@@ -167,7 +167,7 @@ def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tenso
             after = done.probabilities
             whole = after.new_full((count, time, examples, network.classes), 1 / network.classes)
             whole[:, delay:] = after[:, : max(time - delay, 0)]
-            yield Outcome(group, rows, whole.cumsum_(1).div_(steps), done.spikes)
+            yield Outcome(group, rows, whole, done.spikes)
 
 
 def _slices(total: int, size: int) -> Iterator[slice]:
