@@ -5,6 +5,7 @@ every connection, so a hostile name that slipped through would still be plain te
 """
 
 import base64
+import contextlib
 import hashlib
 import os
 import re
@@ -117,4 +118,5 @@ def _write(path: Path, content: str) -> None:
     except OSError as error:
         raise UserError(f"cannot write the report to {path}: {error.strerror}; choose another place.") from error
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 LONGEST_TEXT = 400
+LONGEST_LABEL = 40  # in a plot, where a longer one would push the axes away
 
 
 @dataclass(frozen=True)
@@ -48,14 +49,14 @@ def text(value: Any) -> str:
     return html.escape(shorten(value), quote=True)
 
 
-def label(value: Any) -> str:
+def label(value: Any, longest: int = LONGEST_LABEL) -> str:
     """Any value as text in a plot: plotly reads a little HTML, so what looks like it is written as entities."""
-    return html.escape(shorten(value), quote=False)
+    return html.escape(shorten(value, longest), quote=False)
 
 
-def shorten(value: Any) -> str:
+def shorten(value: Any, longest: int = LONGEST_TEXT) -> str:
     string = str(value)
-    return string if len(string) <= LONGEST_TEXT else string[: LONGEST_TEXT - 1] + "…"
+    return string if len(string) <= longest else string[: longest - 1] + "…"
 
 
 def embed_json(value: Any) -> str:
@@ -76,7 +77,7 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def rounded(values: Any, digits: int = 4) -> list[Any]:
+def rounded(values: Any, digits: int = 3) -> list[Any]:
     """An array as nested lists of short numbers; NaN becomes null on the page."""
     return np.round(np.asarray(values, dtype=np.float64), digits).tolist()  # type: ignore[no-any-return]
 

@@ -56,7 +56,7 @@ def _histograms(each: Foreign) -> Plot:
         {**bar, "y": rounded(foreign[-1]), "name": "foreign", "marker": hatch},
     ]
     steps = {
-        "traces": {"0": {"y": rounded(own, 3)}, "1": {"y": rounded(foreign, 3)}},
+        "traces": {"0": {"y": rounded(own)}, "1": {"y": rounded(foreign)}},
         "notes": [f"t = {t + 1}: AUROC {area:.3f}" for t, area in enumerate(each.auroc)],
     }
     layout = {

@@ -19,7 +19,7 @@ from bayspike.report.markup import (
 )
 from bayspike.report.measures import over_seeds
 from bayspike.report.reading import mapping, number
-from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views
+from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views, view_of
 
 HEADINGS = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier", "ood_auroc": "OOD AUROC (confidence)"}
 CONTINUAL = {
@@ -41,7 +41,7 @@ def panel(comparison: Comparison, page: Page) -> str:
     lead = (
         "Final scores on the test data, mean ± standard deviation over seeds. Higher accuracy is better, lower ECE, "
         "NLL and Brier score are better. Rows marked <em>paper</em> are the published numbers. "
-        "A click on a heading sorts."
+        "The menu above adds further predictors. A click on a heading sorts."
     )
     notes = dict.fromkeys(str(run.summary["paper_note"]) for run in runs if run.summary.get("paper_note"))
     body = table(head, rows, name="headline", sortable=True) + "".join(f'<p class="lead">{text(n)}</p>' for n in notes)
@@ -76,23 +76,25 @@ def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
     of_paper = list(published(run.summary.get("paper")))
     methods = {job.label: job.method for job in run.jobs}
     for name, scores in run.methods.items():
-        seeds = scores.get("seeds")
+        seeds, headline = scores.get("seeds"), str(scores.get("predictor") or "–")
         count = len(seeds) if isinstance(seeds, list) else number(seeds)
-        cells = [
-            *first,
-            Cell(text(name) + badge(run.simulated), heading=True),
-            Cell(text(scores.get("predictor") or "–")),
-            *_score_cells(scores, columns),
-            Cell(whole(count), value=None if count is None else float(count)),
-        ]
-        yield Row(cells)
-        for predictor, others in mapping(scores.get("predictors")).items():
-            if predictor != scores.get("predictor"):
-                minor = [Cell(text(name)), Cell(text(predictor)), *_score_cells(mapping(others), columns), Cell("")]
-                yield Row([*first, *minor], kind="minor")
-        # The paper's number for the same method stands right below ours.
         same = [entry for entry in of_paper if entry[1].get("method") in (name, methods.get(name))]
         of_paper = [entry for entry in of_paper if entry not in same]
+        every = {headline: scores, **{str(p): mapping(s) for p, s in mapping(scores.get("predictors")).items()}}
+        for predictor, each in every.items():
+            # The paper's number for the same method and predictor stands right below ours.
+            beside = [entry for entry in same if entry[1].get("predictor") == predictor]
+            same = [entry for entry in same if entry not in beside]
+            measured = _score_cells(each, columns)
+            if predictor == headline:
+                title = Cell(text(name) + badge(run.simulated), heading=True)
+                seen = Cell(whole(count), value=None if count is None else float(count))
+                yield Row([*first, title, Cell(text(predictor)), *measured, seen])
+            else:
+                views = [] if beside else [view_of(predictor)]
+                title = Cell(text(name) + badge(run.simulated))
+                yield Row([*first, title, Cell(text(predictor)), *measured, Cell("")], views, "minor")
+            yield from (_paper_row(first, *entry, columns) for entry in beside)
         yield from (_paper_row(first, *entry, columns) for entry in same)
     yield from (_paper_row(first, *entry, columns) for entry in of_paper)
 

@@ -15,7 +15,7 @@ def panel(comparison: Comparison, page: Page) -> str:
     for series, values in found.items():
         stages, tasks = values.shape
         names = series.jobs[0].task_names
-        names = [label(n) for n in names] if len(names) == tasks else [str(k + 1) for k in range(tasks)]
+        names = [label(n, 12) for n in names] if len(names) == tasks else [str(k + 1) for k in range(tasks)]
         heat = {
             "type": "heatmap",
             "z": rounded(100 * values, 2),

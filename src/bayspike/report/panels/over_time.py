@@ -48,7 +48,7 @@ def _plot(shown: list[tuple[Series, dict[str, Spread]]]) -> Plot:
                 "mode": "lines",
                 "yaxis": AXES[key][0],
                 "name": label(series.name),
-                "legendgroup": series.name,
+                "legendgroup": str(series.colour),
             }
             if values.std is not None:
                 edge = np.concatenate([values.mean + values.std, (values.mean - values.std)[::-1]])

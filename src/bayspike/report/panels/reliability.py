@@ -47,11 +47,11 @@ def _plot(bins: Bins) -> Plot:
     ]
     steps = {
         "traces": {
-            "0": {"y": rounded(accuracy, 3)},
-            "1": {"y": rounded(gap, 3), "base": rounded(low, 3)},
-            "3": {"y": rounded(bins.share, 3)},
-            "4": {"x": rounded(np.stack([sure, sure], 1), 3)},
-            "5": {"x": rounded(np.stack([right, right], 1), 3)},
+            "0": {"y": rounded(accuracy)},
+            "1": {"y": rounded(gap), "base": rounded(low)},
+            "3": {"y": rounded(bins.share)},
+            "4": {"x": rounded(np.stack([sure, sure], 1))},
+            "5": {"x": rounded(np.stack([right, right], 1))},
         },
         "notes": [
             f"t = {t + 1}: ECE {bins.ece[t]:.3f}, accuracy {100 * right[t]:.1f} %, confidence {sure[t]:.2f}, "

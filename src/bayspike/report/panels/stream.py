@@ -27,7 +27,7 @@ def panel(comparison: Comparison, page: Page) -> str:
         return ""
     lead = (
         "A sample's spikes, step by step, with a fading trail (on events and off events in two colours), and the "
-        "probability each model gives to the classes after every step. The true class is bold. Play or drag the slider. "
+        "probability each model gives to every class. The true class is bold; play or drag the slider. "
         "Images are shown in one draw of their random spike code; the models were judged on another."
     )
     body = "".join(f'<div class="stream" data-stream="{i}"></div>' for i in range(before, before + count))

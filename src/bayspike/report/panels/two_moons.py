@@ -40,7 +40,7 @@ def confidence_map(series: Series) -> tuple[Array, Array, Array] | None:
 
 
 def _plot(p: Array, x: Array, y: Array, job: Job) -> Plot:
-    place = {"x": rounded(x), "y": rounded(y), "z": rounded(p, 3)}
+    place = {"x": rounded(x), "y": rounded(y), "z": rounded(p)}
     traces: list[dict[str, Any]] = [
         {
             **place,
@@ -69,8 +69,8 @@ def _plot(p: Array, x: Array, y: Array, job: Job) -> Plot:
                 {
                     "type": "scatter",
                     "mode": "markers",
-                    "x": rounded(chosen[:, 0], 3),
-                    "y": rounded(chosen[:, 1], 3),
+                    "x": rounded(chosen[:, 0]),
+                    "y": rounded(chosen[:, 1]),
                     "marker": {
                         "symbol": symbol,
                         "size": 5,
