@@ -10,7 +10,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from bayspike.errors import UserError
+from bayspike.denormals import flushed_denormals
+from bayspike.errors import UserError, require_range
 from bayspike.local import local_gradient, one_hot_targets
 from bayspike.network import Network, check_spikes, step
 from bayspike.posteriors import Posterior
@@ -35,6 +36,7 @@ def init_states(network: Network, rule: Rule, generator: torch.Generator) -> lis
     return states
 
 
+@flushed_denormals()
 def train_batch(
     network: Network,
     rule: Rule,
@@ -50,20 +52,19 @@ def train_batch(
     draws several samples per step the batch is presented once for each.
     """
     check_spikes(network, spikes)
+    require_range("burn_in", burn_in, 0)
     if spikes.shape[1] != len(labels):
         raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
-    torch.set_flush_denormal(True)  # squared errors underflow; denormals would slow the products
     states = list(states)
     readout = network.layers[-1].readout
-    targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype)
-    if rule.samples > 1:
-        spikes, targets = spikes.repeat(1, rule.samples, 1), targets.repeat(rule.samples, 1)
-    neurons = list(network.start(spikes.shape[1]))
-    summed = torch.zeros_like(targets)
-    log_likelihood = readout.new_zeros(())
+    targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
+    neurons = list(network.start(len(targets)))
+    predicted = readout.new_empty(len(spikes), *targets.shape)  # of the last layer at every step
     counts = readout.new_zeros(len(network.layers))
     for t, spikes_in in enumerate(spikes.to(readout.device)):
         arriving = spikes_in.to(readout.dtype)
+        if rule.samples > 1:
+            arriving = arriving.repeat(rule.samples, 1)
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
             done = step(layer, neurons[index], arriving, drive)
@@ -73,11 +74,10 @@ def train_batch(
                 states[index] = rule.update(states[index], gradient)
             counts[index] += done.spikes.mean()
             arriving = done.spikes
-        summed += probabilities
-        log_likelihood += (probabilities * targets).sum(dim=1).clamp_min_(1e-30).log_().mean()
-    time = len(spikes)
-    correct = (summed.argmax(dim=1) == targets.argmax(dim=1)).to(readout.dtype)
-    return states, BatchReport(-log_likelihood / time, correct.mean(), counts / time)
+        predicted[t] = probabilities
+    loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
+    correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
+    return states, BatchReport(loss, correct.to(readout.dtype).mean(), counts / len(spikes))
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

@@ -40,18 +40,25 @@ class LocalGradient(NamedTuple):
     def batch(self) -> int:
         return int(self.delta.shape[0])
 
-    def mean(self, out: Tensor | None = None) -> Tensor:
+    def mean(self) -> Tensor:
         """Mean gradient over the mini-batch, `(neurons, pre)`."""
-        scaled = self.delta.T / self.batch  # scale the small factor, not the large result
-        return scaled @ self.pre if out is None else torch.mm(scaled, self.pre, out=out)
+        return (self.delta.T / self.batch) @ self.pre  # scale the small factor, not the large result
 
     def mean_square(self) -> Tensor:
         """Mean of the squared per-example gradients, `(neurons, pre)`."""
-        return (self.delta.square().T / self.batch) @ self.pre.square()
+        return self.squared().mean()
 
-    def add_mean_square_to(self, buffer: Tensor, *, keep: float, rate: float) -> Tensor:
-        """buffer ← keep·buffer + rate·(mean square), inside the product."""
-        return buffer.addmm_(self.delta.square().T * (rate / self.batch), self.pre.square(), beta=keep)
+    def squared(self) -> "LocalGradient":
+        """Every example's gradient squared element by element: again an outer product, that of the squared factors."""
+        return self._replace(delta=self.delta.square(), pre=self.pre.square())
+
+    def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
+        """buffer ← keep·buffer + rate·mean, inside the product."""
+        return buffer.addmm_(self.delta.T * (rate / self.batch), self.pre, beta=keep)
+
+    def rows(self, rows: slice) -> "LocalGradient":
+        """The gradient of some of the neurons alone."""
+        return self._replace(delta=self.delta[:, rows], post_spikes=self.post_spikes[:, rows])
 
 
 class LocalError(NamedTuple):

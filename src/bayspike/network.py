@@ -85,7 +85,7 @@ def step(layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive) -> L
     """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step."""
     neuron, pre = layer.neuron, state.synapses.trace
     potential = drive(pre) - state.refractory
-    spikes = (potential > neuron.threshold).to(potential.dtype)
+    spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = torch.cat([spikes_in.to(spikes.dtype), spikes], dim=1) if layer.recurrent else spikes_in
     following = NeuronState(
         neuron.filter.step(state.synapses, arriving),
@@ -174,7 +174,10 @@ class NetworkConfig:
     seed: int = 0  # of the read-outs
 
     def __post_init__(self) -> None:
+        require_range("inputs", self.inputs, 1)
         require(len(self.hidden) > 0, "hidden must name at least one layer size, for example (400,).")
+        for neurons in self.hidden:
+            require_range("a layer size in hidden", neurons, 1)
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
 
@@ -215,5 +218,7 @@ def check_spikes(network: Network, spikes: Tensor) -> None:
     """Refuse a block of input spikes that does not fit the network."""
     if spikes.ndim != 3 or spikes.shape[2] != network.inputs:
         raise UserError(f"spikes must have the shape (time, batch, {network.inputs}), but have {tuple(spikes.shape)}.")
+    if spikes.numel() == 0:
+        raise UserError(f"spikes need at least one time-step and one example, but have {tuple(spikes.shape)}.")
     if spikes.is_floating_point() and not bool(torch.isfinite(spikes).all()):
         raise UserError("spikes hold values that are not finite; check the encoder or the file they came from.")

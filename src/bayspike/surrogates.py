@@ -17,8 +17,8 @@ Surrogate = Callable[[Tensor, float], Tensor]
 
 def sigmoid(distance: Tensor, slope: float) -> Tensor:
     """σ'(x) = σ(x)(1 − σ(x)), the paper's example."""
-    step = torch.sigmoid(distance * slope)
-    return step.mul(1 - step).mul_(slope)
+    step = torch.mul(distance, slope).sigmoid_()
+    return torch.addcmul(step, step, step, value=-1).mul_(slope)
 
 
 def fast_sigmoid(distance: Tensor, slope: float) -> Tensor:

@@ -24,10 +24,11 @@ from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
 from bayspike.network import Drive
 from bayspike.posteriors import Bernoulli
-from bayspike.rules.base import initial_weights
+from bayspike.rules.base import initial_weights, row_blocks
 
 LARGEST_EXPONENT = 80.0  # e^80 is finite in single precision
 SMALLEST_UNIFORM = 1e-7  # keeps the logistic draw finite
+CERTAIN = 0.01  # share of the largest possible variance below which a neuron counts as certain
 
 
 class BernoulliState(NamedTuple):
@@ -56,13 +57,16 @@ class SampledBinaryPotential:
     noise_over_spread: Tensor | None = None
 
     def __call__(self, pre: Tensor) -> Tensor:
-        potential = pre @ self.mean.T
-        variance = pre.square() @ (1 - self.mean.square()).T
-        spread = variance.clamp_min_(torch.finfo(potential.dtype).tiny).sqrt_()
+        potential, squares = pre @ self.mean.T, pre.square()
+        variance = torch.empty_like(potential)
+        for rows in row_blocks(self.mean):
+            torch.mm(squares, self.mean[rows].square().neg_().add_(1).T, out=variance[:, rows])
         noise = torch.empty_like(potential).normal_(generator=self.generator)
-        # where the spread is nil (no trace yet, or every weight certain) there is nothing to differentiate
-        self.noise_over_spread = torch.where(spread > 1e-6, noise / spread, 0.0)
-        return potential.addcmul_(spread, noise)
+        kick = variance.sqrt().mul_(noise)
+        # noise/σ grows without bound where nearly all weights are certain; the floor lets it fade there instead
+        floor = squares.sum(dim=1, keepdim=True).mul_(CERTAIN).add_(torch.finfo(pre.dtype).tiny)
+        self.noise_over_spread = kick / variance.clamp_(min=floor)
+        return potential.add_(kick)
 
 
 @dataclass(frozen=True)
@@ -113,24 +117,23 @@ class BernoulliVI:
         return RelaxedWeights(torch.tanh(shifted), relaxation_slope(state.logits, shifted, self.tau))
 
     def update(self, state: BernoulliState, gradient: LocalGradient) -> BernoulliState:
-        logits, prior = state
-        slope = self._mean_parameter_gradient(gradient)
-        logits.mul_(1 - self.lr * self.pull).sub_(slope, alpha=self.lr)
-        logits.add_(prior, alpha=self.lr * self.pull)
-        return BernoulliState(logits, prior)
-
-    def _mean_parameter_gradient(self, gradient: LocalGradient) -> Tensor:
-        """∂/∂μ of the expected mean loss, `(neurons, pre)`."""
         drive, delta, pre = gradient.drive, gradient.delta, gradient.pre
+        logits, prior = state
+        logits.lerp_(prior, self.lr * self.pull)
         if isinstance(drive, SampledBinaryPotential):
             assert drive.noise_over_spread is not None
-            by_variance = (delta * drive.noise_over_spread).T @ pre.square() / gradient.batch
-            return gradient.mean().addcmul_(drive.mean, by_variance, value=-1)
+            gradient.add_mean_to(logits, rate=-self.lr)
+            through_variance = gradient._replace(delta=delta * drive.noise_over_spread, pre=pre.square())
+            for rows in row_blocks(logits):
+                by_spread = through_variance.rows(rows).mean()
+                logits[rows].addcmul_(drive.mean[rows], by_spread, value=self.lr)
+            return state
         assert isinstance(drive, RelaxedWeights)
-        samples, _, fan_in = drive.matrices.shape
-        delta_by_sample = delta.view(samples, -1, delta.shape[1]) / gradient.batch
-        by_sample = torch.bmm(delta_by_sample.transpose(1, 2), pre.view(samples, -1, fan_in))
-        return by_sample.mul_(drive.slope).sum(dim=0)
+        samples, neurons, fan_in = drive.matrices.shape
+        by_example = (delta / gradient.batch).view(samples, -1, neurons).transpose(1, 2)
+        for k in range(samples):
+            logits.addcmul_(by_example[k] @ pre.view(samples, -1, fan_in)[k], drive.slope[k], value=-self.lr)
+        return state
 
     def end_task(self, state: BernoulliState, fisher: Tensor | None = None) -> BernoulliState:
         if self.horizon is not None:

@@ -25,14 +25,13 @@ from bayspike.local import LocalGradient
 from bayspike.network import Drive
 from bayspike.posteriors import Gaussian
 from bayspike.quantize import Grid
-from bayspike.rules.base import initial_weights
+from bayspike.rules.base import block_buffer, initial_weights, row_blocks
 
 
 class Scratch(NamedTuple):
-    """Buffers of one layer, reused at every step; `variance` is 1/precision throughout."""
+    """Memory to work in; what it holds between two steps means nothing."""
 
-    variance: Tensor
-    gradient: Tensor
+    block: Tensor
 
 
 class GaussianState(NamedTuple):
@@ -58,14 +57,22 @@ class SampledPotential(NamedTuple):
     """Potentials drawn at the neurons, independently for every example."""
 
     mean: Tensor
-    variance: Tensor
+    precision: Tensor
     generator: torch.Generator
+    rounding: float  # variance that the rounding of a weight adds
+    scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
-        potential = pre @ self.mean.T
-        spread = (pre.square() @ self.variance.T).sqrt_()
+        potential, squares = pre @ self.mean.T, pre.square()
+        variance = torch.empty_like(potential)
+        for rows in row_blocks(self.precision):
+            precision = self.precision[rows]
+            inverse = torch.reciprocal(precision, out=self.scratch.block[: len(precision)])
+            torch.mm(squares, inverse.T, out=variance[:, rows])
+        if self.rounding > 0:
+            variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
-        return potential.addcmul_(spread, noise)
+        return potential.addcmul_(variance.sqrt_(), noise)
 
 
 @dataclass(frozen=True)
@@ -77,8 +84,8 @@ class GaussianVI:
     prior_precision: p₀ of the first task; the prior mean is zero. init_precision: where p starts (None: at p₀).
     horizon: N of the boundary-free mode, where the prior is q^(1−1/N)·p₀^(1/N) at every step: the pull towards the
     first prior is ρ/N, the end of a task changes nothing, and the precision stays below p₀ + N·max E[g²]/ρ.
-    grid: train with weights rounded to 8 bits (straight-through); a draw at the neurons then carries the
-    variance step²/12 of a dithered rounding.
+    grid: train with weights rounded to 8 bits (straight-through). Rounding a normal draw no finer than the grid adds
+    step²/12 to its variance, and a draw at the neurons carries just that.
     """
 
     lr: float = 1000.0
@@ -130,29 +137,23 @@ class GaussianVI:
         )
 
     def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
-        scratch = state.scratch or _scratch(state)
-        if self.sampling == "synapse":
-            weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
-            return SampledWeights(weights if self.grid is None else self.grid.round(weights))
-        variance = scratch.variance
-        if self.grid is not None:
-            variance = variance + self.grid.step**2 / 12
-        return SampledPotential(state.mean, variance, generator)
+        if self.sampling == "neuron":
+            rounding = 0.0 if self.grid is None else self.grid.step**2 / 12
+            return SampledPotential(state.mean, state.precision, generator, rounding, _scratch(state))
+        weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
+        return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        mean, precision, prior_mean, prior_precision, scratch = state
-        variance, step = scratch or _scratch(state)
-        rate, pull = self.precision_rate, self.pull
-        gradient.add_mean_square_to(precision, keep=1 - rate * pull, rate=rate)
-        precision.add_(prior_precision, alpha=rate * pull)
-        torch.reciprocal(precision, out=variance)
-        # mean(g) + ρ·p₀·(m − m₀), one pass a term
-        gradient.mean(out=step)
-        if pull > 0:
-            step.addcmul_(prior_precision, mean, value=pull)
-            step.addcmul_(prior_precision, prior_mean, value=-pull)
-        mean.addcmul_(step, variance, value=-self.lr)
-        return GaussianState(mean, precision, prior_mean, prior_precision, Scratch(variance, step))
+        rate, pull, scratch = self.precision_rate, self.pull, _scratch(state)
+        squared = gradient.squared()
+        for rows in row_blocks(state.mean):
+            mean, precision, prior_mean, prior_precision = (part[rows] for part in state[:4])
+            precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
+            squared.rows(rows).add_mean_to(precision, rate=rate)
+            step = torch.sub(mean, prior_mean, out=scratch.block[: len(mean)]).mul_(prior_precision)
+            gradient.rows(rows).add_mean_to(step, keep=pull)
+            mean.addcdiv_(step, precision, value=-self.lr)
+        return state._replace(scratch=scratch)
 
     def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
         if self.horizon is not None:
@@ -164,4 +165,4 @@ class GaussianVI:
 
 
 def _scratch(state: GaussianState) -> Scratch:
-    return Scratch(state.precision.reciprocal(), torch.empty_like(state.mean))
+    return state.scratch or Scratch(block_buffer(state.mean))

@@ -47,8 +47,7 @@ class SGD:
         return Weights(state.weights if self.grid is None else self.grid.round(state.weights))
 
     def update(self, state: SGDState, gradient: LocalGradient) -> SGDState:
-        scaled = gradient.delta.T * (-self.lr / gradient.batch)
-        return SGDState(state.weights.addmm_(scaled, gradient.pre))
+        return SGDState(gradient.add_mean_to(state.weights, rate=-self.lr))
 
     def end_task(self, state: SGDState, fisher: Tensor | None = None) -> SGDState:
         return state

@@ -43,8 +43,7 @@ class STE:
         return Weights(binarize(state.latent))
 
     def update(self, state: STEState, gradient: LocalGradient) -> STEState:
-        scaled = gradient.delta.T * (-self.lr / gradient.batch)
-        return STEState(state.latent.addmm_(scaled, gradient.pre))
+        return STEState(gradient.add_mean_to(state.latent, rate=-self.lr))
 
     def end_task(self, state: STEState, fisher: Tensor | None = None) -> STEState:
         return state
