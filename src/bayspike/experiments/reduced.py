@@ -23,13 +23,15 @@ def _sentences(config: RunConfig, paper: RunConfig) -> Iterator[str]:
         ("committee members", config.judging.members, paper.judging.members),
     ):
         if _less(ours, theirs):
-            yield f"{ours:,} {what} instead of {'all' if theirs is None else f'{theirs:,}'}."
+            shown = what.removesuffix("s") if ours == 1 else what
+            yield f"{ours:,} {shown} instead of {'all' if theirs is None else f'{theirs:,}'}."
     for ours_, theirs_ in zip(config.methods, (_same(paper, m.method) for m in config.methods), strict=True):
         hidden, wanted = ours_.network.hidden, theirs_.network.hidden
         if hidden != wanted:
             yield f"Layers of {_layers(hidden)} neurons instead of {_layers(wanted)}."
         if ours_.training.epochs < theirs_.training.epochs:
-            yield f"{ours_.training.epochs} epoch(s) per task instead of {theirs_.training.epochs}."
+            epochs = "epoch" if ours_.training.epochs == 1 else "epochs"
+            yield f"{ours_.training.epochs} {epochs} per task instead of {theirs_.training.epochs}."
 
 
 def _same(paper: RunConfig, method: str) -> MethodConfig:
