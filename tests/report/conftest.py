@@ -1,12 +1,8 @@
 """Run directories are made once; the tests only read them."""
 
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from synthetic import make_run, make_two_moons
 
 from bayspike.report import write_report
