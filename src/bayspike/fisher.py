@@ -12,12 +12,14 @@ import torch
 from torch import Tensor
 
 from bayspike.data.base import Samples
+from bayspike.denormals import flushed_denormals
 from bayspike.local import local_gradient, one_hot_targets
 from bayspike.network import Network, Weights, step
 
 CHUNK_BYTES = 64 * 2**20  # of per-example gradients held at once
 
 
+@flushed_denormals()  # the squares of small gradients are the smallest numbers of all
 def diagonal_fisher(
     network: Network, weights: Sequence[Tensor], samples: Samples, generator: torch.Generator
 ) -> list[Tensor]:

@@ -129,7 +129,6 @@ def run_stream(
     )
     time = stream.tasks[0].train.time
     require(config.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
-    torch.set_flush_denormal(True)  # here too: a run may be taken up between the last batch and the end of a task
     now = progress or start(network, rule, config.seed)
     if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
         now = replace(now, evaluations=_judge(rule, stream, config, now, evaluate))
