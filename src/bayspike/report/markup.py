@@ -5,12 +5,15 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 LONGEST_TEXT = 400
 LONGEST_LABEL = 40  # in a plot, where a longer one would push the axes away
+
+
+Simulated = bool | Literal["partly"]
 
 
 @dataclass(frozen=True)
@@ -92,7 +95,7 @@ def section(name: str, title: str, lead: str, body: str) -> str:
     )
 
 
-def card(title: str, body: str, *, views: Sequence[str] = (), simulated: bool = False, wide: bool = False) -> str:
+def card(title: str, body: str, *, views: Sequence[str] = (), simulated: Simulated = False, wide: bool = False) -> str:
     """A titled box. `views` names the choices of the predictor menu under which it is shown; none: always."""
     return (
         f'<figure class="card{" wide" if wide else ""}"{_views(views)}><figcaption>{text(title)}{badge(simulated)}'
@@ -100,8 +103,10 @@ def card(title: str, body: str, *, views: Sequence[str] = (), simulated: bool = 
     )
 
 
-def badge(simulated: bool) -> str:
-    return ' <span class="badge">simulated data</span>' if simulated else ""
+def badge(simulated: Simulated) -> str:
+    """A flag on whatever shows simulated data; "partly" where it shows real ones as well."""
+    words = "partly simulated data" if simulated == "partly" else "simulated data"
+    return f' <span class="badge">{words}</span>' if simulated else ""
 
 
 class Cell(NamedTuple):

@@ -68,16 +68,7 @@ def spread(values: Sequence[Array]) -> Spread:
 
 def reliability_over_time(series: Series) -> Bins | None:
     """Bins of the stored subset of every seed, pooled."""
-    return _pooled([pair for job in series.jobs if (pair := job.over_time(series.predictor)) is not None])
-
-
-def final_reliability(series: Series) -> Bins | None:
-    """Bins of all test examples of every seed, pooled; `time` is 1."""
-    pairs = [pair for job in series.jobs if (pair := job.final(series.predictor)) is not None]
-    return _pooled([(p[None], labels) for p, labels in pairs])
-
-
-def _pooled(pairs: list[tuple[Array, Array]]) -> Bins | None:
+    pairs = [pair for job in series.jobs if (pair := job.over_time(series.predictor)) is not None]
     if not pairs or len({(p.shape[0], p.shape[2]) for p, _ in pairs}) > 1:
         return None
     p = torch.from_numpy(np.concatenate([p for p, _ in pairs], axis=1))

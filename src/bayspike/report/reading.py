@@ -3,7 +3,7 @@
 import json
 import math
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from bayspike.errors import UserError, require
 
 MOST_JSON_BYTES = 256 << 20
 MOST_ARRAY_BYTES = 1 << 30
-MOST_LINE_BYTES = 1 << 20
 
 Array = npt.NDArray[Any]
 
@@ -36,20 +35,6 @@ def read_mapping(path: Path) -> dict[str, Any]:
     value = read_json(path)
     require(value is None or isinstance(value, dict), f"{path} must hold a JSON object.")
     return value or {}
-
-
-def read_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The JSON objects of `path`, one a line; broken lines are passed over, as a killed run may leave one."""
-    if not path.is_file():
-        return
-    with path.open("rb") as file:
-        while line := file.readline(MOST_LINE_BYTES):
-            try:
-                value = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            if isinstance(value, dict):
-                yield value
 
 
 class Arrays:

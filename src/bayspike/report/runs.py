@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from bayspike.errors import require
-from bayspike.report.reading import Array, Arrays, mapping, number, read_json, read_lines, read_mapping, sequence
+from bayspike.report.reading import Array, Arrays, mapping, number, read_json, read_mapping, sequence
 
 HEADLINE = "headline"
 ROUNDED = "8-bit weights"
@@ -78,13 +78,6 @@ class Job:
             return None
         return p, self.labels[self.subset].astype(np.int64)
 
-    def final(self, predictor: str) -> tuple[Array, Array] | None:
-        """Final probabilities `(N, classes)` of all test examples and their labels."""
-        p = self.arrays.get(f"final/{predictor}", 2)
-        if p is None or self.labels is None or len(p) != len(self.labels):
-            return None
-        return p, self.labels.astype(np.int64)
-
     def frames(self) -> tuple[Array, tuple[int, ...]] | None:
         """Packed input spikes `(k, time, bytes)` of the first k of the subset, and the shape of a sample."""
         packed, shape = self.arrays.get("frames", 3), self.arrays.get("sample_shape", 1)
@@ -129,9 +122,6 @@ class Run:
 
     def jobs_of(self, label: str) -> list[Job]:
         return [job for job in self.jobs if job.label == label]
-
-    def metrics(self) -> list[dict[str, Any]]:
-        return list(read_lines(self.path / "metrics.jsonl"))
 
 
 def load_run(path: str | Path) -> Run:
@@ -207,6 +197,18 @@ def compare(runs: Sequence[Run]) -> Comparison:
                 found.append(Series(run, label, predictor, jobs, colour, name))
             colour += 1
     return Comparison(runs, found)
+
+
+def simulated_among(series: Sequence[Series]) -> bool | Literal["partly"]:
+    """Whether all, none or some of what is drawn together is simulated."""
+    flags = {each.run.simulated for each in series}
+    return "partly" if len(flags) > 1 else flags == {True}
+
+
+def legend_name(series: Series, drawn: Sequence[Series]) -> str:
+    """A series' name beside others; simulated ones are marked where real ones stand beside them."""
+    marked = series.run.simulated and simulated_among(drawn) == "partly"
+    return f"{series.name} (simulated)" if marked else series.name
 
 
 def view_of(predictor: str) -> str:

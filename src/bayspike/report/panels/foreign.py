@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import numpy as np
+
 from bayspike.report.markup import Cell, Page, Plot, Row, badge, card, label, rounded, section, table, text, with_spread
 from bayspike.report.measures import Foreign, foreign_over_time, over_seeds
 from bayspike.report.panels.over_time import DASHES
 from bayspike.report.panels.reliability import CENTRES
 from bayspike.report.panels.slider import slider
-from bayspike.report.runs import Comparison, Series, assign_views, views
+from bayspike.report.runs import Comparison, Series, assign_views, legend_name, simulated_among, views
 
 SCORES = {"confidence": "one minus confidence", "entropy": "entropy", "mutual_information": "mutual information"}
 MEASURES = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR95"}
@@ -24,7 +26,7 @@ def panel(comparison: Comparison, page: Page) -> str:
     for view in views(comparison):
         shown = [(series, each) for series, each in found.items() if view in assigned[series]]
         if shown:
-            simulated = any(series.run.simulated for series, _ in shown)
+            simulated = simulated_among([series for series, _ in shown])
             body = page.add_plot(_areas(shown))
             lines.append(
                 card("AUROC of one minus the confidence over t", body, views=[view], simulated=simulated, wide=True)
@@ -39,12 +41,12 @@ def panel(comparison: Comparison, page: Page) -> str:
     parts = scores
     if cards:
         steps = max(len(each.auroc) for each in found.values())
-        parts += slider("foreign", steps) + f'<div class="cards">{"".join(cards)}{"".join(lines)}</div>'
+        parts += slider("foreign", steps) + f'<div class="cards">{"".join(cards)}</div>{"".join(lines)}'
     return section("foreign", "Foreign inputs", lead, parts)
 
 
 def _histograms(each: Foreign) -> Plot:
-    own, foreign = (h / h.sum(-1, keepdims=True) for h in (each.own, each.foreign))
+    own, foreign = (np.where(h > 0, h / h.sum(-1, keepdims=True), np.nan) for h in (each.own, each.foreign))
     bar = {"type": "bar", "x": CENTRES, "width": 1 / len(CENTRES)}
     hatch = {
         "color": "@bad:0.12",
@@ -75,7 +77,7 @@ def _areas(shown: list[tuple[Series, Foreign]]) -> Plot:
             "mode": "lines",
             "x": list(range(1, len(each.auroc) + 1)),
             "y": rounded(each.auroc),
-            "name": label(series.name),
+            "name": label(legend_name(series, [each for each, _ in shown])),
             "line": {"color": f"@c{series.colour}", "width": 2, "dash": DASHES[series.colour % len(DASHES)]},
         }
         for series, each in shown

@@ -21,7 +21,7 @@ from bayspike.report.measures import over_seeds
 from bayspike.report.reading import mapping, number
 from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views, view_of
 
-HEADINGS = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier", "ood_auroc": "OOD AUROC (confidence)"}
+HEADINGS = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier", "ood_auroc": "OOD AUROC"}
 CONTINUAL = {
     "average_accuracy": "Average accuracy",
     "forgetting": "Forgetting",
@@ -53,9 +53,7 @@ def _has_foreign(run: Run) -> bool:
 
 
 def _pair(value: Any) -> tuple[float | None, float | None]:
-    """(mean, std) of a number, of {"mean", "std"}, or of several scores by name, of which confidence counts."""
-    if isinstance(value, dict):
-        value = value.get("confidence", value)
+    """(mean, std) of a score given as a number or as {"mean", "std"}."""
     if isinstance(value, dict):
         return number(value.get("mean")), number(value.get("std"))
     return number(value), None
@@ -80,7 +78,8 @@ def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
         count = len(seeds) if isinstance(seeds, list) else number(seeds)
         same = [entry for entry in of_paper if entry[1].get("method") in (name, methods.get(name))]
         of_paper = [entry for entry in of_paper if entry not in same]
-        every = {headline: scores, **{str(p): mapping(s) for p, s in mapping(scores.get("predictors")).items()}}
+        others = {str(p): mapping(s) for p, s in mapping(scores.get("predictors")).items() if p != headline}
+        every = {headline: scores, **others}
         for predictor, each in every.items():
             # The paper's number for the same method and predictor stands right below ours.
             beside = [entry for entry in same if entry[1].get("predictor") == predictor]

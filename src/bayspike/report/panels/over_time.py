@@ -6,7 +6,7 @@ import numpy as np
 
 from bayspike.report.markup import Page, Plot, card, label, rounded, section
 from bayspike.report.measures import MEASURES, Spread, curves_over_time
-from bayspike.report.runs import HEADLINE, Comparison, Series, assign_views, views
+from bayspike.report.runs import HEADLINE, Comparison, Series, assign_views, legend_name, simulated_among, views
 
 AXES = {"accuracy": ("y", "accuracy"), "ece": ("y2", "ECE"), "confidence": ("y3", "confidence")}
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
@@ -19,7 +19,7 @@ def panel(comparison: Comparison, page: Page) -> str:
     for view in views(comparison):
         shown = [(series, curves) for series, curves in found.items() if view in assigned[series]]
         if shown:
-            simulated = any(series.run.simulated for series, _ in shown)
+            simulated = simulated_among([series for series, _ in shown])
             body = page.add_plot(_plot(shown))
             cards.append(card(_title(view), body, views=[view], simulated=simulated, wide=True))
     if not cards:
@@ -47,7 +47,7 @@ def _plot(shown: list[tuple[Series, dict[str, Spread]]]) -> Plot:
                 "type": "scatter",
                 "mode": "lines",
                 "yaxis": AXES[key][0],
-                "name": label(series.name),
+                "name": label(legend_name(series, [each for each, _ in shown])),
                 "legendgroup": str(series.colour),
             }
             if values.std is not None:
