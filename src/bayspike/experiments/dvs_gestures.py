@@ -43,7 +43,11 @@ EXPERIMENT = Experiment(
             simulated={"users": 16},
         ),
         "paper": Preset(
-            _METHODS, seeds=3, network={"hidden": (4096, 4096)}, training={"epochs": 200, "evaluations": 10, **_OFFLINE}
+            _METHODS,
+            seeds=3,
+            network={"hidden": (4096, 4096)},
+            training={"epochs": 200, "evaluations": 10, **_OFFLINE},
+            data={"time": 50},
         ),
     },
     figures=(

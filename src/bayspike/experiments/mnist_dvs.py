@@ -52,6 +52,7 @@ EXPERIMENT = Experiment(
             seeds=3,
             network={"hidden": (2048, 4096, 4096, 2048, 1024)},
             training={"epochs": 100, "evaluations": 10, "coreset_share": 0.1},
+            data={"time": 80},
         ),
     },
     figures=(

@@ -54,6 +54,7 @@ EXPERIMENT = Experiment(
             (*_ALL, "finetune", "coreset-only", "joint"),
             seeds=3,
             training={"evaluations": 4},
+            data={"time": 50},
             judging={"interim_examples": 1000},
         ),
     },
