@@ -48,6 +48,7 @@ METHODS: dict[str, Method] = {
     "ewc-online": Method(EWC, "EWC with one running importance", {"online": True}, like="ewc"),
     "ewc-binary": Method(EWC, "EWC on binary synapses", {"binary": True}, like="ste"),
     "tacos": Method(TACOS, "metaplasticity and heterosynaptic decay, no replay", {}, _NO_REPLAY),
+    "tacos-replay": Method(TACOS, "TACOS with the same coresets", like="tacos"),
     "finetune": Method(SGD, "frequentist without any replay: the floor", {}, _NO_REPLAY, like="sgd"),
     "coreset-only": Method(
         SGD, "trained once on the coresets alone at the end (as GDumb)", {}, _NO_REPLAY, "coresets", "sgd"
@@ -55,7 +56,7 @@ METHODS: dict[str, Method] = {
     "joint": Method(SGD, "frequentist on all tasks at once: the ceiling", {}, _NO_REPLAY, "joint", "sgd"),
     "bayes-joint": Method(GaussianVI, "Bayesian on all tasks at once", {}, _NO_REPLAY, "joint", "bayes"),
     "bayes-stream": Method(
-        GaussianVI, "Bayesian without task boundaries: a prior that never sets", {"horizon": 1e5}, like="bayes"
+        GaussianVI, "Bayesian without task boundaries: a prior that never sets", {"horizon": 5.0}, like="bayes"
     ),
 }
 

@@ -1,0 +1,135 @@
+"""Tuning of the split-MNIST methods: the same number of trials for each, chosen on validation data alone.
+
+    BAYSPIKE_DATA=… python studies/tune_split_mnist.py --out docs/results/tuning-split-mnist.jsonl
+
+Works on part of the training set: `--examples` images to learn from and 2,000 others to judge by; the test set is
+never touched. Coresets hold as many images per class as those of the full experiment (7.5 % of all). Trials that
+the file already has are not repeated. Each line holds a trial's settings and its scores.
+"""
+
+import argparse
+import json
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bayspike.continual.judging import score
+from bayspike.continual.protocol import StreamConfig, generator_for, run_stream
+from bayspike.continual.tasks import split_by_class
+from bayspike.data import Dataset, load
+from bayspike.data.base import stratified_split
+from bayspike.experiments.methods import build_rule, method
+from bayspike.learning import posteriors
+from bayspike.network import NetworkConfig, build
+from bayspike.predictors import Committee, Point, predict_samples
+
+FULL = 60_000
+NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "slope": 4.0}
+
+# Four trials a method: rate of learning against scale of the read-out or against the method's own constant.
+TRIALS: dict[str, list[dict[str, Any]]] = {
+    "sgd": [
+        {"lr": 0.15, "network.readout_scale": 8.0},
+        {"lr": 0.3, "network.readout_scale": 8.0},
+        {"lr": 0.07, "network.readout_scale": 12.0},
+        {"lr": 0.15, "network.readout_scale": 12.0},
+    ],
+    "ewc": [
+        {"lr": 0.15, "network.readout_scale": 8.0, "strength": 1e-7},
+        {"lr": 0.15, "network.readout_scale": 8.0, "strength": 1e-5},
+        {"lr": 0.15, "network.readout_scale": 12.0, "strength": 1e-7},
+        {"lr": 0.15, "network.readout_scale": 12.0, "strength": 1e-5},
+    ],
+    "bayes": [
+        {"lr": 300.0, "prior_precision": 1000.0, "network.readout_scale": 8.0},
+        {"lr": 1000.0, "prior_precision": 1000.0, "network.readout_scale": 12.0},
+        {"lr": 1000.0, "prior_precision": 3000.0, "network.readout_scale": 12.0},
+        {"lr": 300.0, "prior_precision": 300.0, "network.readout_scale": 12.0},
+    ],
+    "tacos": [
+        {"lr": 0.1, "increment": 1e-3, "use_trace": True, "network.readout_scale": 8.0},
+        {"lr": 0.1, "increment": 1e-2, "use_trace": True, "network.readout_scale": 8.0},
+        {"lr": 0.03, "increment": 1e-3, "use_trace": True, "network.readout_scale": 8.0},
+        {"lr": 0.03, "increment": 1e-2, "use_trace": True, "network.readout_scale": 8.0},
+    ],
+    "ste": [
+        {"lr": 0.05, "network.threshold": 8.0, "network.readout_scale": 8.0},
+        {"lr": 0.5, "network.threshold": 8.0, "network.readout_scale": 8.0},
+        {"lr": 0.05, "network.threshold": 4.0, "network.readout_scale": 8.0},
+        {"lr": 0.5, "network.threshold": 4.0, "network.readout_scale": 8.0},
+    ],
+    "bayes-binary": [
+        {"lr": 1.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 8.0},
+        {"lr": 10.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 8.0},
+        {"lr": 1.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 8.0},
+        {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 8.0},
+    ],
+}
+
+
+def tuning_data(examples: int) -> Dataset:
+    """Part of the training set, and 2,000 others of its images to judge by."""
+    full = load("mnist", time=50)
+    rest, judged = stratified_split(full.train.labels, 200, seed=1)
+    kept = rest[torch.randperm(len(rest), generator=torch.Generator().manual_seed(2))[:examples]]
+    return Dataset("mnist-tuning", full.train.subset(kept), full.train.subset(judged), full.classes, full.sample_shape)
+
+
+def trial(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
+    """Learn with one set of settings and score it on the validation images."""
+    name, settings, examples = task
+    torch.set_num_threads(1)
+    begin = time.perf_counter()
+    options = {key: value for key, value in settings.items() if "." not in key}
+    network_options = {key.split(".")[1]: value for key, value in settings.items() if key.startswith("network.")}
+    rule = build_rule(name, {"init_scale": 3.0, **options})
+    dataset = tuning_data(examples)
+    stream = split_by_class(dataset)
+    network = build(NetworkConfig(784, (400,), 10, binary=rule.binary, **{**NETWORK, **network_options}))
+    training = {"coreset_share": 0.075 * FULL / examples, "anneal": 0.98, "fisher_examples": 1000}
+    config = StreamConfig(**{**training, **method(name).training})
+    learnt = posteriors(rule, run_stream(network, rule, stream, config).states)
+    generator = generator_for(0, "committee")
+    predictor = (
+        Committee.draw(network, learnt, 10, generator=generator, grid=None if rule.binary else "fit")
+        if method(name).bayesian
+        else Point.of(network, learnt)
+    )
+    final = predict_samples(predictor, dataset.test, generator, over_time=False, keep_members="none").probabilities[-1]
+    scores = score(final, dataset.test.labels)._asdict()
+    seconds = time.perf_counter() - begin
+    return {"method": name, "settings": settings, "examples": examples, **scores, "seconds": seconds}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--methods", nargs="+", default=list(TRIALS))
+    parser.add_argument("--examples", type=int, default=10_000)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/tuning-split-mnist.jsonl"))
+    options = parser.parse_args()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    done = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    known = [(entry["method"], entry["settings"], entry["examples"]) for entry in done]
+    tasks = [
+        (name, settings, options.examples)
+        for name in options.methods
+        for settings in TRIALS[name]
+        if (name, settings, options.examples) not in known
+    ]
+    with ProcessPoolExecutor(options.workers) as pool:
+        for entry in pool.map(trial, tasks):
+            with options.out.open("a") as lines:
+                lines.write(json.dumps(entry) + "\n")
+            print(
+                f"{entry['method']:13s} accuracy {entry['accuracy']:.4f} ece {entry['ece']:.4f} "
+                f"nll {entry['nll']:.3f} {entry['seconds']:.0f} s  {entry['settings']}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
