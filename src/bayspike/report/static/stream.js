@@ -119,6 +119,7 @@ function buildStream(box, stream) {
     const layout = withLook({ xaxis: { range: [1, Math.max(2, steps)], title: { text: "t" } },
       yaxis: { range: [0, 1.02], title: { text: "probability" } }, showlegend: true }, data, plot.clientWidth);
     layout.margin = { ...layout.margin, r: 8, t: 6 };
+    plot.style.height = `${layout.margin.b + 150}px`; // a long legend makes room for itself, not at the curves' cost
     Plotly.react(plot, data, layout, { ...PLOT_CONFIG, displayModeBar: false });
   }
 
