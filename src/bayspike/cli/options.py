@@ -7,7 +7,7 @@ from typing import Any, Literal
 ExperimentName = Literal["two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "digits"]
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
-    "joint", "bayes-joint", "bayes-stream",
+    "tacos-replay", "joint", "bayes-joint", "bayes-stream",
 ]  # fmt: skip
 
 
