@@ -6,7 +6,8 @@ a layer, so W·(α ∗ s) = α ∗ (W·s): here spikes are multiplied first, for
 events and not for their channels.
 
 Spikes are `(sets, time, batch, pre)`: one set that all members see (the inputs), or one of each member. Tables are
-transposed weights `(members, pre, neurons)`, which puts the row that an event adds into one piece of memory.
+transposed weights `(members, pre, neurons)`, which puts the row that an event adds into one piece of memory. Within a
+product all time-steps of an example come one after the other: they mostly need the same rows, which then are in cache.
 """
 
 from collections.abc import Callable
@@ -48,7 +49,7 @@ class Synapses(Protocol):
 class Events(NamedTuple):
     """The ones of a matrix of zeros and ones, row by row."""
 
-    row: Tensor  # of the flattened (sets · time · batch), (events,)
+    row: Tensor  # of the flattened (sets · batch · time), (events,)
     entry: Tensor  # the row of the flattened tables that the event adds, (events,)
     start: Tensor  # where the events of each row begin, (rows,)
     weight: Tensor | None = None  # +1 or −1, (events,)
@@ -63,7 +64,7 @@ class SpikeBlock:
     """
 
     shape: tuple[int, ...]  # (sets, time, batch, pre)
-    dense: Tensor | None
+    dense: Tensor | None  # (sets, batch, time, pre)
     events: Events | None
     together: int = 1
 
@@ -72,22 +73,23 @@ class SpikeBlock:
         """`outputs` is the number of neurons, over all members, that will see each spike; `join` allows patterns."""
         shape, cells = tuple(spikes.shape), spikes.numel()
         if cells * outputs < SMALL_PRODUCT:
-            return SpikeBlock(shape, spikes.to(dtype), None)
+            return SpikeBlock(shape, spikes.transpose(1, 2).to(dtype), None)
         count = float(spikes.sum() if spikes.is_floating_point() else torch.count_nonzero(spikes))
         costs = {together: _cost(shape, outputs, count / cells, together) for together in (1, JOINED)[: 1 + join]}
         together = min(costs, key=costs.__getitem__)
         if costs[together] >= cells * outputs:
-            return SpikeBlock(shape, spikes.to(dtype), None)
+            return SpikeBlock(shape, spikes.transpose(1, 2).to(dtype), None)
         return SpikeBlock(shape, None, _events(spikes, together), together)
 
     def signed(self, signs: Tensor) -> "SpikeBlock":
         """Each spike times the sign `(batch, pre)` of its example and channel; for a block without patterns."""
         if self.events is None:
             assert self.dense is not None
-            return SpikeBlock(self.shape, self.dense * signs, None)
+            return SpikeBlock(self.shape, self.dense * signs.unsqueeze(1), None)
         assert self.together == 1
         batch, pre = signs.shape
-        cell = self.events.row.remainder(batch) * pre + self.events.entry.remainder(pre)
+        example = self.events.row.div(self.shape[1], rounding_mode="floor").remainder_(batch)
+        cell = example * pre + self.events.entry.remainder(pre)
         return SpikeBlock(self.shape, None, self.events._replace(weight=signs.flatten()[cell]))
 
     def times(self, tables: Tensor) -> Tensor:
@@ -96,12 +98,12 @@ class SpikeBlock:
         members, _, neurons = tables.shape
         if self.events is None:
             assert self.dense is not None
-            product = torch.matmul(self.dense.reshape(sets, time * batch, pre), tables)
+            product = torch.matmul(self.dense.reshape(sets, batch * time, pre), tables)
         elif sets == members:
             product = self._look_up(tables)
         else:
             product = torch.stack([self._look_up(tables[each : each + 1]) for each in range(members)])
-        return product.view(members, time, batch, neurons)
+        return product.view(members, batch, time, neurons).transpose(1, 2)
 
     def _look_up(self, tables: Tensor) -> Tensor:
         assert self.events is not None
@@ -123,10 +125,11 @@ def _cost(shape: tuple[int, ...], outputs: int, density: float, together: int) -
 def _events(spikes: Tensor, together: int) -> Events:
     """The events of `(sets, time, batch, pre)`, one channel or JOINED channels at a time."""
     sets, time, batch, pre = spikes.shape
-    cells = spikes.reshape(-1, pre)
+    by_example = spikes.transpose(1, 2)
     if together == JOINED:
         # four bytes of 0 or 1 are one word, in which an event is found and its pattern read (lowest byte first)
-        cells = pad(cells.to(torch.uint8), (0, -pre % JOINED)).contiguous().view(torch.int32)
+        by_example = pad(by_example.to(torch.uint8), (0, -pre % JOINED)).contiguous().view(torch.int32)
+    cells = by_example.reshape(sets * batch * time, -1)
     row, column = cells.nonzero().unbind(1)
     entry, entries_a_set = column, cells.shape[1]
     if together == JOINED:
@@ -227,7 +230,7 @@ class Own:
 
     def arrive(self, spikes: Tensor) -> Currents:
         by_example = spikes.to(self.tables.dtype).transpose(1, 2)  # (sets, batch, time, pre)
-        return lambda members: torch.matmul(by_example, self.tables[members]).transpose(1, 2).contiguous()
+        return lambda members: torch.matmul(by_example, self.tables[members]).transpose(1, 2)
 
     def rows(self, rows: slice) -> "Own":
         return Own(self.tables[:, rows])
