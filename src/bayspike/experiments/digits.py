@@ -16,7 +16,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "bayes-binary": {"lr": 1.0, "temperature": 1e-6},
     "sgd": {"lr": 0.1},
     "ste": {"lr": 0.1},
-    "ewc": {"strength": 1e-4, "training.fisher_examples": 200},
+    "ewc": {"strength": 1e-5, "training.fisher_examples": 200},
     "tacos": {"lr": 0.1},
     "coreset-only": {"training.epochs": 10},
 }
