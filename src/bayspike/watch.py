@@ -35,8 +35,8 @@ def check_batch(report: BatchReport, states: Sequence[Any], method: str) -> list
                 Concern(
                     "silent",
                     layer,
-                    f"layer {layer} is silent ({rate:.1g} spikes per neuron and step): if it stays so, lower network.threshold "
-                    f"or raise {method}.init_scale or network.membrane_decay.",
+                    f"layer {layer} is silent ({rate:.1g} spikes per neuron and step): if it stays so, lower "
+                    f"network.threshold or raise {method}.init_scale or network.membrane_decay.",
                 )
             )
         elif rate > SATURATED:

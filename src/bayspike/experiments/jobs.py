@@ -15,6 +15,7 @@ from bayspike.continual.protocol import Progress, run_stream
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
+from bayspike.denormals import flushed_denormals
 from bayspike.experiments.base import Experiment
 from bayspike.experiments.config import Job, RunConfig
 from bayspike.experiments.judging import headline, interim
@@ -76,7 +77,8 @@ def run_job(run: RunDirectory, bench: Workbench, learner: Learner, reporter: Rep
     config, job = bench.config, learner.job
     folder = run.checkpoints(job.name)
     events = run.path / "tensorboard" if config.tensorboard else None
-    with locked(folder / ".lock", wait=True), open_writer(events) as writer:
+    # denormals are flushed throughout: the switch outlives a computation, and must not depend on what came before
+    with locked(folder / ".lock", wait=True), flushed_denormals(), open_writer(events) as writer:
         progress, spent = _newest(folder, config, learner)
         place = (-1, -1) if progress is None else (progress.task, progress.batch)
         log = MetricsLog(run.job_metrics(job.name), lambda entry: (entry["task"], entry["batch"]) <= place)
