@@ -4,7 +4,7 @@ At every time-step every layer emits spikes, computes its local gradient, and it
 does not grow with the number of time-steps: nothing of the past is kept but the traces.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -16,6 +16,7 @@ from bayspike.local import local_gradient, one_hot_targets
 from bayspike.network import Network, check_spikes, step
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State
+from bayspike.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 
 
 class BatchReport(NamedTuple):
@@ -49,22 +50,43 @@ def train_batch(
     """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
 
     spikes `(time, batch, inputs)`, labels `(batch,)`. The states given are spent; use those returned. With a rule that
-    draws several samples per step the batch is presented once for each.
+    draws several samples per step the batch is presented once for each. Inputs that never fire in it are set aside.
     """
     check_spikes(network, spikes)
     require_range("burn_in", burn_in, 0)
     if spikes.shape[1] != len(labels):
         raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
-    states = list(states)
     readout = network.layers[-1].readout
     targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
-    neurons = list(network.start(len(targets)))
-    predicted = readout.new_empty(len(spikes), *targets.shape)  # of the last layer at every step
-    counts = readout.new_zeros(len(network.layers))
-    for t, spikes_in in enumerate(spikes.to(readout.device)):
-        arriving = spikes_in.to(readout.dtype)
-        if rule.samples > 1:
-            arriving = arriving.repeat(rule.samples, 1)
+    spikes = spikes.to(readout.device)
+    frames: Iterable[Tensor] = (frame.to(readout.dtype) for frame in spikes)
+    firing = firing_inputs(spikes)
+    if firing is None or not isinstance(rule, Resting):
+        return _present(network, rule, states, frames, targets, generator, burn_in)
+    part, columns = without_silent_inputs(network, firing)
+    frames = (frame.index_select(1, firing) for frame in frames)
+    taking_part = [take_columns(states[0], columns), *states[1:]]
+    learnt, report = _present(part, rule, taking_part, frames, targets, generator, burn_in)
+    learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
+    return learnt, report
+
+
+def _present(
+    network: Network,
+    rule: Rule,
+    states: Sequence[State],
+    frames: Iterable[Tensor],
+    targets: Tensor,
+    generator: torch.Generator,
+    burn_in: int,
+) -> tuple[list[State], BatchReport]:
+    """The loop over time; `frames` are the input spikes of every step, `(batch, inputs)`."""
+    states, neurons = list(states), list(network.start(len(targets)))
+    predictions: list[Tensor] = []  # of the last layer
+    rates = targets.new_zeros(len(network.layers))
+    rate_of = rates.unbind()
+    for t, frame in enumerate(frames):
+        arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
             done = step(layer, neurons[index], arriving, drive)
@@ -72,12 +94,13 @@ def train_batch(
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
-            counts[index] += done.spikes.mean()
+            rate_of[index].add_(done.spikes.mean())
             arriving = done.spikes
-        predicted[t] = probabilities
+        predictions.append(probabilities)
+    predicted = torch.stack(predictions)
     loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
     correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
-    return states, BatchReport(loss, correct.to(readout.dtype).mean(), counts / len(spikes))
+    return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates / len(predicted))
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

@@ -54,7 +54,7 @@ class LocalGradient(NamedTuple):
 
     def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
         """buffer ← keep·buffer + rate·mean, inside the product."""
-        return buffer.addmm_(self.delta.T * (rate / self.batch), self.pre, beta=keep)
+        return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
 
     def rows(self, rows: slice) -> "LocalGradient":
         """The gradient of some of the neurons alone."""

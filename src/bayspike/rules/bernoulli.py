@@ -135,6 +135,11 @@ class BernoulliVI:
             logits.addcmul_(by_example[k] @ pre.view(samples, -1, fan_in)[k], drive.slope[k], value=-self.lr)
         return state
 
+    def rest(self, state: BernoulliState, steps: int) -> BernoulliState:
+        """Without gradients the logits come closer to the prior's by the same factor at every step."""
+        state.logits.lerp_(state.prior_logits, 1 - (1 - self.lr * self.pull) ** steps)
+        return state
+
     def end_task(self, state: BernoulliState, fisher: Tensor | None = None) -> BernoulliState:
         if self.horizon is not None:
             return state

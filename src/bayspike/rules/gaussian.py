@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
-from bayspike.network import Drive
+from bayspike.network import Drive, Weights
 from bayspike.posteriors import Gaussian
 from bayspike.quantize import Grid
 from bayspike.rules.base import block_buffer, initial_weights, row_blocks
@@ -155,6 +155,21 @@ class GaussianVI:
             mean.addcdiv_(step, precision, value=-self.lr)
         return state._replace(scratch=scratch)
 
+    def rest(self, state: GaussianState, steps: int) -> GaussianState:
+        """Without gradients the natural parameters p and p·(m − m₀) come closer to the prior's by the same factor,
+        1 − ηρ, at every step, as long as both follow the same learning rate."""
+        mean, precision, prior_mean, prior_precision, _ = state
+        if self.precision_rate != self.lr:
+            nothing = mean.new_zeros(1, len(mean)), mean.new_zeros(1, mean.shape[1])
+            for _ in range(steps):
+                state = self.update(state, LocalGradient(*nothing, Weights(mean), *reversed(nothing)))
+            return state
+        kept = (1 - self.lr * self.pull) ** steps
+        weighted = (mean - prior_mean).mul_(precision).mul_(kept)
+        precision.lerp_(prior_precision, 1 - kept)
+        torch.addcdiv(prior_mean, weighted, precision, out=mean)
+        return state
+
     def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
         if self.horizon is not None:
             return state
@@ -165,4 +180,6 @@ class GaussianVI:
 
 
 def _scratch(state: GaussianState) -> Scratch:
-    return state.scratch or Scratch(block_buffer(state.mean))
+    if state.scratch is None or state.scratch.block.shape[1] != state.mean.shape[1]:
+        return Scratch(block_buffer(state.mean))
+    return state.scratch

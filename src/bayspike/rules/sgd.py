@@ -49,6 +49,9 @@ class SGD:
     def update(self, state: SGDState, gradient: LocalGradient) -> SGDState:
         return SGDState(gradient.add_mean_to(state.weights, rate=-self.lr))
 
+    def rest(self, state: SGDState, steps: int) -> SGDState:
+        return state
+
     def end_task(self, state: SGDState, fisher: Tensor | None = None) -> SGDState:
         return state
 

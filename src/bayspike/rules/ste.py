@@ -45,6 +45,9 @@ class STE:
     def update(self, state: STEState, gradient: LocalGradient) -> STEState:
         return STEState(gradient.add_mean_to(state.latent, rate=-self.lr))
 
+    def rest(self, state: STEState, steps: int) -> STEState:
+        return state
+
     def end_task(self, state: STEState, fisher: Tensor | None = None) -> STEState:
         return state
 
