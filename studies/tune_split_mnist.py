@@ -29,43 +29,43 @@ from bayspike.predictors import Committee, Point, predict_samples
 FULL = 60_000
 NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "slope": 4.0}
 
-# Four trials a method: rate of learning against scale of the read-out or against the method's own constant.
+# Four trials a method: rate of learning against the scale of the read-out or the method's own constants.
 TRIALS: dict[str, list[dict[str, Any]]] = {
+    "bayes": [
+        {"lr": 1000.0, "prior_precision": 1000.0, "network.readout_scale": 16.0},
+        {"lr": 300.0, "prior_precision": 1000.0, "network.readout_scale": 16.0},
+        {"lr": 1000.0, "prior_precision": 1000.0, "network.readout_scale": 24.0},
+        {"lr": 300.0, "prior_precision": 1000.0, "network.readout_scale": 24.0},
+    ],
     "sgd": [
-        {"lr": 0.15, "network.readout_scale": 8.0},
-        {"lr": 0.3, "network.readout_scale": 8.0},
-        {"lr": 0.07, "network.readout_scale": 12.0},
-        {"lr": 0.15, "network.readout_scale": 12.0},
+        {"lr": 0.12, "network.readout_scale": 16.0},
+        {"lr": 0.06, "network.readout_scale": 16.0},
+        {"lr": 0.12, "network.readout_scale": 24.0},
+        {"lr": 0.06, "network.readout_scale": 24.0},
     ],
     "ewc": [
-        {"lr": 0.15, "network.readout_scale": 8.0, "strength": 1e-7},
-        {"lr": 0.15, "network.readout_scale": 8.0, "strength": 1e-5},
-        {"lr": 0.15, "network.readout_scale": 12.0, "strength": 1e-7},
-        {"lr": 0.15, "network.readout_scale": 12.0, "strength": 1e-5},
-    ],
-    "bayes": [
-        {"lr": 300.0, "prior_precision": 1000.0, "network.readout_scale": 8.0},
-        {"lr": 1000.0, "prior_precision": 1000.0, "network.readout_scale": 12.0},
-        {"lr": 1000.0, "prior_precision": 3000.0, "network.readout_scale": 12.0},
-        {"lr": 300.0, "prior_precision": 300.0, "network.readout_scale": 12.0},
+        {"lr": 0.12, "network.readout_scale": 16.0, "strength": 1e-7},
+        {"lr": 0.06, "network.readout_scale": 16.0, "strength": 1e-7},
+        {"lr": 0.12, "network.readout_scale": 24.0, "strength": 1e-7},
+        {"lr": 0.12, "network.readout_scale": 16.0, "strength": 1e-6},
     ],
     "tacos": [
-        {"lr": 0.1, "increment": 1e-3, "use_trace": True, "network.readout_scale": 8.0},
-        {"lr": 0.1, "increment": 1e-2, "use_trace": True, "network.readout_scale": 8.0},
-        {"lr": 0.03, "increment": 1e-3, "use_trace": True, "network.readout_scale": 8.0},
-        {"lr": 0.03, "increment": 1e-2, "use_trace": True, "network.readout_scale": 8.0},
+        {"lr": 0.1, "increment": 1e-3, "use_trace": True, "network.readout_scale": 16.0},
+        {"lr": 0.1, "increment": 1e-2, "use_trace": True, "network.readout_scale": 16.0},
+        {"lr": 0.03, "increment": 1e-3, "use_trace": True, "network.readout_scale": 16.0},
+        {"lr": 0.03, "increment": 1e-2, "use_trace": True, "network.readout_scale": 16.0},
     ],
     "ste": [
-        {"lr": 0.05, "network.threshold": 8.0, "network.readout_scale": 8.0},
-        {"lr": 0.5, "network.threshold": 8.0, "network.readout_scale": 8.0},
-        {"lr": 0.05, "network.threshold": 4.0, "network.readout_scale": 8.0},
-        {"lr": 0.5, "network.threshold": 4.0, "network.readout_scale": 8.0},
+        {"lr": 0.05, "network.threshold": 8.0, "network.readout_scale": 16.0},
+        {"lr": 0.5, "network.threshold": 8.0, "network.readout_scale": 16.0},
+        {"lr": 0.05, "network.threshold": 4.0, "network.readout_scale": 16.0},
+        {"lr": 0.5, "network.threshold": 4.0, "network.readout_scale": 16.0},
     ],
     "bayes-binary": [
-        {"lr": 1.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 8.0},
-        {"lr": 10.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 8.0},
-        {"lr": 1.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 8.0},
-        {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 8.0},
+        {"lr": 1.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 16.0},
+        {"lr": 10.0, "sampling": "neuron", "network.threshold": 8.0, "network.readout_scale": 16.0},
+        {"lr": 1.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 16.0},
+        {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 16.0},
     ],
 }
 

@@ -9,9 +9,10 @@ from torch import Tensor
 
 from bayspike.checkpoints import evaluation_to_plain
 from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, generator_for, memory_of
-from bayspike.continual.tasks import Stream
+from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
 from bayspike.experiments.base import Experiment
+from bayspike.experiments.chip import on_chip
 from bayspike.experiments.config import RunConfig
 from bayspike.experiments.judging import (
     Examination,
@@ -28,7 +29,7 @@ from bayspike.figures import count_means
 from bayspike.learning import posteriors
 from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
 from bayspike.network import unroll
-from bayspike.predictors import Point
+from bayspike.predictors import Committee, Point
 
 FRAMES = 8
 ENERGY_EXAMPLES = 16
@@ -112,6 +113,7 @@ def job_result(
         "rates": exams[first].rates,
         "energy": _energy(learner, learnt, config.judging.members if chosen.bayesian else 1),
         "fixed_point": None if rounded is None else {"weights": "8-bit", **rounded.overall._asdict()},
+        "chip": _chip(learner, learnt, chosen.bayesian, config.judging.members),
     }
     return result, arrays
 
@@ -148,6 +150,15 @@ def _continual(
     untrained = [each for each in evaluations if each.predictor == name and each.task == 0 and each.batch == 0]
     baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
     return summarise_continual(matrix, baseline, stream.stage_judges)._asdict()
+
+
+def _chip(learner: Learner, learnt: Any, bayesian: bool, members: int) -> dict[str, Any]:
+    """The committee (or the point) as the chip's integers would have it."""
+    name = "committee" if bayesian else "point"
+    predictor = make_predictor(name, learner.network, learnt, members, learner.job.seed)
+    assert isinstance(predictor, Committee | Point)
+    everything = Concatenated(tuple(task.test for task in learner.stream.judges))
+    return on_chip(learner.network, predictor, everything, learner.job.seed)
 
 
 def _energy(learner: Learner, learnt: Any, members: int) -> dict[str, Any]:

@@ -63,6 +63,7 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "energy": first["energy"],
         "rates": first["rates"],
         "fixed_point": _fixed_point(results),
+        "chip": _chip(results),
         "ood_auroc": _ood(results, headline),
     }
     continual = [each["continual"].get(headline) for each in results]
@@ -89,6 +90,16 @@ def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     if not all(found):
         return None
     return {"weights": found[0]["weights"], **{name: spread([each[name] for each in found]) for name in MEASURES}}
+
+
+def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Float beside the chip's integers, on the same few test examples; or why the chip cannot run the network."""
+    found = [each["chip"] for each in results]
+    if "refused" in found[0]:
+        return {"refused": found[0]["refused"]}
+    return {name: spread([each[name] for each in found]) for name in found[0] if name != "examples"} | {
+        "examples": found[0]["examples"]
+    }
 
 
 def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:
