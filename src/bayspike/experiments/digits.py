@@ -8,16 +8,16 @@ from typing import Any
 
 from bayspike.continual.tasks import split_by_class
 from bayspike.experiments.base import Experiment, Preset
-from bayspike.experiments.split_mnist import PUBLISHED
+from bayspike.experiments.split_mnist import NETWORK, PUBLISHED, TRAINING
 
 # Hyper-parameters that differ from the rules' own defaults, by method. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 3000.0},
-    "bayes-binary": {"lr": 1.0, "temperature": 1e-6},
-    "sgd": {"lr": 0.1},
-    "ste": {"lr": 0.1},
-    "ewc": {"strength": 1e-5, "training.fisher_examples": 200},
-    "tacos": {"lr": 0.1},
+    "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 1000.0, "init_scale": 3.0},
+    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 4.0},
+    "sgd": {"lr": 0.12, "init_scale": 3.0},
+    "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 4.0},
+    "ewc": {"strength": 1e-6, "training.fisher_examples": 200},
+    "tacos": {"lr": 0.1, "init_scale": 3.0, "use_trace": True},
     "coreset-only": {"training.epochs": 10},
 }
 
@@ -28,13 +28,21 @@ EXPERIMENT = Experiment(
     stream=split_by_class,
     tuned=TUNED,
     presets={
-        "demo": Preset(("bayes", "ewc", "sgd"), seeds=1, training={"epochs": 1, "evaluations": 2}),
+        "demo": Preset(
+            ("bayes", "ewc", "sgd"), seeds=1, network=NETWORK, training={"epochs": 1, "evaluations": 2, **TRAINING}
+        ),
         "laptop": Preset(
             ("bayes", "ewc", "sgd", "tacos", "finetune", "coreset-only", "joint"),
             seeds=3,
-            training={"epochs": 2, "evaluations": 4},
+            network=NETWORK,
+            training={"epochs": 2, "evaluations": 4, **TRAINING},
         ),
-        "paper": Preset(("bayes", "ewc", "sgd", "tacos"), seeds=3, training={"epochs": 1, "evaluations": 4}),
+        "paper": Preset(
+            ("bayes", "ewc", "sgd", "tacos"),
+            seeds=3,
+            network=NETWORK,
+            training={"epochs": 1, "evaluations": 4, **TRAINING},
+        ),
     },
     figures=(
         "training_curves",
