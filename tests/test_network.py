@@ -49,12 +49,15 @@ def test_a_batch_of_one_equals_its_row_of_the_batch() -> None:
             assert torch.equal(whole[:, row], single[:, 0])
 
 
-def test_thresholds_default_to_one_and_to_the_root_of_the_fan_in() -> None:
+def test_thresholds_default_to_one_and_to_the_root_of_the_fan_in_times_the_gain() -> None:
+    """A binary neuron must spike at the same moments as with plain traces and the paper's threshold √fan-in."""
     assert [layer.neuron.threshold for layer in build(NetworkConfig(9, (4, 5), 2)).layers] == [1.0, 1.0]
-    binary = NetworkConfig(9, (16, 5), 2, binary=True)
-    assert [layer.neuron.threshold for layer in build(binary).layers] == [3.0, 4.0]
-    recurrent = NetworkConfig(9, (16,), 2, binary=True, recurrent=True)
-    assert build(recurrent).layers[0].neuron.threshold == 5.0
+    gain = (1 - 0.5) * (1 - 0.75)
+    decays = {"synapse_decay": 0.5, "membrane_decay": 0.75}
+    binary = NetworkConfig(9, (16, 5), 2, binary=True, **decays)
+    assert [layer.neuron.threshold for layer in build(binary).layers] == [3 * gain, 4 * gain]
+    recurrent = NetworkConfig(9, (16,), 2, binary=True, recurrent=True, **decays)
+    assert build(recurrent).layers[0].neuron.threshold == 5 * gain
     assert build(NetworkConfig(9, (4,), 2, binary=True, threshold=0.5)).layers[0].neuron.threshold == 0.5
 
 

@@ -28,6 +28,11 @@ class TraceState(NamedTuple):
 class Filter(Protocol):
     """A linear, strictly causal filter of spikes."""
 
+    @property
+    def gain(self) -> float:
+        """The constant by which the plain recurrence is normalised."""
+        ...
+
     def start(self, batch: int, inputs: int, dtype: torch.dtype, device: torch.device) -> TraceState:
         """The state before any spike."""
         ...
@@ -65,8 +70,9 @@ class DoubleExponential:
         return TraceState(zeros, zeros)
 
     def step(self, state: TraceState, spikes: Tensor) -> TraceState:
-        current = state.hidden.mul(self.synapse_decay).add_(spikes, alpha=self.gain)
-        return TraceState(current, torch.add(current, state.trace, alpha=self.membrane_decay))
+        # two leaky averages in a row: of the spikes, and of that average
+        current = torch.lerp(spikes.to(state.hidden.dtype), state.hidden, self.synapse_decay)
+        return TraceState(current, torch.lerp(current, state.trace, self.membrane_decay))
 
     def kernel(self, time: int) -> Tensor:
         delay = torch.arange(1, time + 1, dtype=torch.float64)

@@ -163,7 +163,7 @@ class NetworkConfig:
     binary: bool = False
     synapse_decay: float = 0.5
     membrane_decay: float = 0.9
-    threshold: float | None = None  # None: 1 (64 in fixed-point units), or the root of the fan-in if binary
+    threshold: float | None = None  # None: 1 (64 in fixed-point units), or √fan-in · filter gain if binary
     reset: Reset = "zero"
     refractory_decay: float = 0.7
     refractory_height: float = 1.0
@@ -190,7 +190,8 @@ def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Fil
     inputs = config.inputs
     for neurons in config.hidden:
         fan_in = inputs + (neurons if config.recurrent else 0)
-        default = math.sqrt(fan_in) if config.binary else 1.0
+        # The paper's root of the fan-in is for traces as they are summed; ours are normalised by the filter's gain.
+        default = math.sqrt(fan_in) * synapses.gain if config.binary else 1.0
         neuron = Neuron(
             filter=synapses,
             threshold=default if config.threshold is None else config.threshold,

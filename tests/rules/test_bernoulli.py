@@ -161,7 +161,7 @@ def test_a_nearly_certain_neuron_is_not_kicked_about() -> None:
     sizes = []
     for logit in (1.0, 3.0, 6.0, 9.0):
         state = BernoulliState(torch.full(SHAPE, logit, dtype=F64), torch.zeros(SHAPE, dtype=F64))
-        rule = BernoulliVI(sampling="neuron", temperature=0.0)
+        rule = BernoulliVI(lr=1.0, sampling="neuron", temperature=0.0)
         drive = rule.drive(state, torch.Generator().manual_seed(0))
         pre = torch.ones(1, 2, dtype=F64)
         drive(pre)

@@ -13,9 +13,9 @@ from bayspike.experiments.split_mnist import NETWORK, PUBLISHED, TRAINING
 # Hyper-parameters that differ from the rules' own defaults, by method. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 1000.0, "init_scale": 3.0},
-    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 4.0},
+    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron"},
     "sgd": {"lr": 0.12, "init_scale": 3.0},
-    "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 4.0},
+    "ste": {"lr": 0.5, "init_scale": 3.0},
     "ewc": {"strength": 1e-6, "training.fisher_examples": 200},
     "tacos": {"lr": 0.1, "init_scale": 3.0, "use_trace": True},
     "coreset-only": {"training.epochs": 10},

@@ -25,9 +25,9 @@ TRAINING = {"anneal": 0.98}
 # studies/tune_split_mnist.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 1000.0, "init_scale": 3.0},
-    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 4.0},
+    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron"},
     "sgd": {"lr": 0.12, "init_scale": 3.0, "network.readout_scale": 24.0},
-    "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 4.0},
+    "ste": {"lr": 0.5, "init_scale": 3.0},
     "ewc": {
         "lr": 0.12,
         "init_scale": 3.0,
