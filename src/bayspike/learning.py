@@ -62,11 +62,11 @@ def train_batch(
     frames: Iterable[Tensor] = (frame.to(readout.dtype) for frame in spikes)
     firing = firing_inputs(spikes)
     if firing is None or not isinstance(rule, Resting):
-        return _present(network, rule, states, frames, targets, generator, burn_in)
+        return _present(network, rule, states, frames, len(spikes), targets, generator, burn_in)
     part, columns = without_silent_inputs(network, firing)
     frames = (frame.index_select(1, firing) for frame in frames)
     taking_part = [take_columns(states[0], columns), *states[1:]]
-    learnt, report = _present(part, rule, taking_part, frames, targets, generator, burn_in)
+    learnt, report = _present(part, rule, taking_part, frames, len(spikes), targets, generator, burn_in)
     learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
     return learnt, report
 
@@ -76,16 +76,16 @@ def _present(
     rule: Rule,
     states: Sequence[State],
     frames: Iterable[Tensor],
+    time: int,
     targets: Tensor,
     generator: torch.Generator,
     burn_in: int,
 ) -> tuple[list[State], BatchReport]:
     """The loop over time; `frames` are the input spikes of every step, `(batch, inputs)`."""
     states, neurons = list(states), list(network.start(len(targets)))
-    predictions: list[Tensor] = []  # of the last layer
-    rates = targets.new_zeros(len(network.layers))
-    rate_of = rates.unbind()
-    for t, frame in enumerate(frames):
+    predicted = targets.new_empty(time, *targets.shape)  # by the last layer
+    fired = [torch.zeros_like(layer.spikes) for layer in neurons]
+    for t, (frame, prediction) in enumerate(zip(frames, predicted, strict=True)):
         arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
@@ -94,13 +94,13 @@ def _present(
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
-            rate_of[index].add_(done.spikes.mean())
+            fired[index].add_(done.spikes)
             arriving = done.spikes
-        predictions.append(probabilities)
-    predicted = torch.stack(predictions)
+        prediction.copy_(probabilities)
     loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
+    rates = torch.stack([counts.mean() for counts in fired]) / time
     correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
-    return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates / len(predicted))
+    return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates)
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

@@ -56,9 +56,9 @@ class LocalGradient(NamedTuple):
         """buffer ← keep·buffer + rate·mean, inside the product."""
         return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
 
-    def rows(self, rows: slice) -> "LocalGradient":
-        """The gradient of some of the neurons alone."""
-        return self._replace(delta=self.delta[:, rows], post_spikes=self.post_spikes[:, rows])
+    def blocks(self, rows: int) -> list["LocalGradient"]:
+        """The gradient cut into those of `rows` neurons each (fewer in the last)."""
+        return [self._replace(delta=delta) for delta in self.delta.split(rows, dim=1)]
 
 
 class LocalError(NamedTuple):

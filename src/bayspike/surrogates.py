@@ -17,7 +17,7 @@ Surrogate = Callable[[Tensor, float], Tensor]
 
 def sigmoid(distance: Tensor, slope: float) -> Tensor:
     """σ'(x) = σ(x)(1 − σ(x)), the paper's example."""
-    step = torch.mul(distance, slope).sigmoid_()
+    step = (distance * slope).sigmoid_()
     return torch.addcmul(step, step, step, value=-1).mul_(slope)
 
 

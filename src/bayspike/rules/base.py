@@ -9,11 +9,11 @@ state it is given: the old state is spent.
     end_task(state, fisher)   the posterior becomes the prior (or whatever the rule does to remember)
     posterior(state)          the distribution over the weights, for predictors
 
-To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`.
+To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
+`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.silent`).
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any, Protocol
 
 import torch
@@ -24,7 +24,7 @@ from bayspike.network import Drive
 from bayspike.posteriors import Posterior
 
 State = Any  # a NamedTuple of tensors, private to its rule
-BLOCK = 2**19  # weights worked on at once, so that several matrices of that size stay in the cache
+BLOCK = 2**19  # most weights worked on at once, so that several matrices of that size stay in the cache
 
 
 class Rule(Protocol):
@@ -56,23 +56,19 @@ class Rule(Protocol):
     def posterior(self, state: State) -> Posterior: ...
 
 
-def row_blocks(matrix: Tensor) -> Iterator[slice]:
-    """Slices of rows that together are the whole matrix, each small enough to stay in the cache.
+def block_rows(matrix: Tensor) -> int:
+    """How many rows of a matrix to work on at once.
 
     An update that passes over a large matrix several times waits for memory; block by block it does not, and
     needs intermediate results of one block only.
     """
-    rows = _block_rows(matrix)
-    return (slice(start, min(start + rows, len(matrix))) for start in range(0, len(matrix), rows))
+    blocks = math.ceil(matrix.numel() / BLOCK)
+    return math.ceil(len(matrix) / blocks)
 
 
 def block_buffer(matrix: Tensor) -> Tensor:
     """Room for one block of `matrix`. Kept from step to step, since fresh memory costs as much as the work on it."""
-    return torch.empty_like(matrix[: _block_rows(matrix)])
-
-
-def _block_rows(matrix: Tensor) -> int:
-    return max(1, BLOCK // matrix.shape[1])
+    return torch.empty_like(matrix[: block_rows(matrix)])
 
 
 def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Generator) -> Tensor:

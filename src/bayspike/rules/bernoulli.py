@@ -24,7 +24,7 @@ from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
 from bayspike.network import Drive
 from bayspike.posteriors import Bernoulli
-from bayspike.rules.base import initial_weights, row_blocks
+from bayspike.rules.base import block_rows, initial_weights
 
 LARGEST_EXPONENT = 80.0  # e^80 is finite in single precision
 SMALLEST_UNIFORM = 1e-7  # keeps the logistic draw finite
@@ -59,8 +59,9 @@ class SampledBinaryPotential:
     def __call__(self, pre: Tensor) -> Tensor:
         potential, squares = pre @ self.mean.T, pre.square()
         variance = torch.empty_like(potential)
-        for rows in row_blocks(self.mean):
-            torch.mm(squares, self.mean[rows].square().neg_().add_(1).T, out=variance[:, rows])
+        rows = block_rows(self.mean)
+        for mean, out in zip(self.mean.split(rows), variance.split(rows, dim=1), strict=True):
+            torch.mm(squares, mean.square().neg_().add_(1).T, out=out)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
         kick = variance.sqrt().mul_(noise)
         # noise/σ grows without bound where nearly all weights are certain; the floor lets it fade there instead
@@ -77,7 +78,7 @@ class BernoulliVI:
     horizon: N of the boundary-free mode (see `GaussianVI`).
     """
 
-    lr: float = 1.0
+    lr: float = 10.0
     temperature: float = 1e-6
     tau: float = 1.0
     init_scale: float = 1.0
@@ -124,9 +125,10 @@ class BernoulliVI:
             assert drive.noise_over_spread is not None
             gradient.add_mean_to(logits, rate=-self.lr)
             through_variance = gradient._replace(delta=delta * drive.noise_over_spread, pre=pre.square())
-            for rows in row_blocks(logits):
-                by_spread = through_variance.rows(rows).mean()
-                logits[rows].addcmul_(drive.mean[rows], by_spread, value=self.lr)
+            rows = block_rows(logits)
+            blocks = logits.split(rows), drive.mean.split(rows), through_variance.blocks(rows)
+            for block, mean, by_spread in zip(*blocks, strict=True):
+                block.addcmul_(mean, by_spread.mean(), value=self.lr)
             return state
         assert isinstance(drive, RelaxedWeights)
         samples, neurons, fan_in = drive.matrices.shape

@@ -25,7 +25,7 @@ from bayspike.local import LocalGradient
 from bayspike.network import Drive, Weights
 from bayspike.posteriors import Gaussian
 from bayspike.quantize import Grid
-from bayspike.rules.base import block_buffer, initial_weights, row_blocks
+from bayspike.rules.base import block_buffer, block_rows, initial_weights
 
 
 class Scratch(NamedTuple):
@@ -65,10 +65,10 @@ class SampledPotential(NamedTuple):
     def __call__(self, pre: Tensor) -> Tensor:
         potential, squares = pre @ self.mean.T, pre.square()
         variance = torch.empty_like(potential)
-        for rows in row_blocks(self.precision):
-            precision = self.precision[rows]
+        rows = block_rows(self.precision)
+        for precision, out in zip(self.precision.split(rows), variance.split(rows, dim=1), strict=True):
             inverse = torch.reciprocal(precision, out=self.scratch.block[: len(precision)])
-            torch.mm(squares, inverse.T, out=variance[:, rows])
+            torch.mm(squares, inverse.T, out=out)
         if self.rounding > 0:
             variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
@@ -145,13 +145,14 @@ class GaussianVI:
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
         rate, pull, scratch = self.precision_rate, self.pull, _scratch(state)
-        squared = gradient.squared()
-        for rows in row_blocks(state.mean):
-            mean, precision, prior_mean, prior_precision = (part[rows] for part in state[:4])
+        rows = block_rows(state.mean)
+        blocks = zip(*(part.split(rows) for part in state[:4]), strict=True)
+        gradients = zip(gradient.blocks(rows), gradient.squared().blocks(rows), strict=True)
+        for (mean, precision, prior_mean, prior_precision), (g, g_squared) in zip(blocks, gradients, strict=True):
             precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
-            squared.rows(rows).add_mean_to(precision, rate=rate)
+            g_squared.add_mean_to(precision, rate=rate)
             step = torch.sub(mean, prior_mean, out=scratch.block[: len(mean)]).mul_(prior_precision)
-            gradient.rows(rows).add_mean_to(step, keep=pull)
+            g.add_mean_to(step, keep=pull)
             mean.addcdiv_(step, precision, value=-self.lr)
         return state._replace(scratch=scratch)
 
