@@ -191,7 +191,8 @@ class _Diary:
 
     def _keep_best(self, now: Progress) -> None:
         first = headline(method(self.learner.job.method.method), self.bench.config.judging)
-        accuracies = [each.overall.accuracy for each in now.evaluations if each.predictor == first]
+        # of the trained network: the untrained one is judged too, and may be luckier than a short training
+        accuracies = [each.overall.accuracy for each in now.evaluations if each.predictor == first and each.batch]
         if accuracies and accuracies[-1] >= max(accuracies):
             checkpoints.save(self.run.checkpoints(self.learner.job.name), checkpoints.BEST, *self._packed(now))
 
