@@ -198,14 +198,14 @@ class Export:
 
     bayspike export runs/demo --out chip
 
-    bayspike export runs/demo --out graphs --format nir --members 3
+    bayspike export runs/demo --to nir --members 3 --out graphs
     """
 
     model: tyro.conf.Positional[Path]
     """A run directory, a folder of checkpoints, or one checkpoint."""
     out: Path
     """Directory to write."""
-    format: Literal["fixed-point", "nir", "netx"] = "fixed-point"
+    to: Literal["fixed-point", "nir", "netx"] = "fixed-point"
     """The chip's integers, NIR graphs, or Lava's .net files."""
     job: str | None = None
     """Which job of a run."""
@@ -240,13 +240,13 @@ class Export:
             model.network,
             committee.weights,
             self.out,
-            self.format,
+            self.to,
             spikes=spikes.numpy(),
             labels=test.labels.numpy(),
             metadata={"method": model.method, "dataset": model.about["name"], "classes": model.classes},
             force=self.force,
         )
-        print(f"{members} network(s) as {self.format} in {self.out}, checked against their self-test.")
+        print(f"{members} network(s) as {self.to} in {self.out}, checked against their self-test.")
         for warning in manifest.get("warnings", []):
             print(f"warning: {warning}", file=sys.stderr)
         return 0
