@@ -142,12 +142,14 @@ def test_nothing_is_learnt_while_burning_in() -> None:
     assert float(report.loss) > 0
 
 
-def test_the_processor_is_left_as_it_was() -> None:
+def test_the_processor_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flushing denormals is a switch of the thread; other code in it must not notice."""
     network = build(NetworkConfig(20, (8,), 2))
-    half = sys.float_info.min / 2
+    half, inside, update = sys.float_info.min / 2, [], SGD.update
     assert half * 1.5 > 0
+    monkeypatch.setattr(SGD, "update", lambda *given: (inside.append(half * 1.5), update(*given))[1])
     train_batch(network, SGD(), init_states(network, SGD(), torch.Generator()), *two_classes(), torch.Generator())
+    assert set(inside) == {0.0}  # in training they are flushed
     assert half * 1.5 > 0
 
 

@@ -80,7 +80,7 @@ def test_the_slope_is_the_derivative_of_the_relaxed_weight(tau: float, logit: fl
     torch.testing.assert_close(relaxation_slope(logits, (logits + noise) / tau, tau), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize("tau", [0.1, 1.0, 4.0])
+@pytest.mark.parametrize("tau", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize("logit", [-50.0, 50.0, 20.0])
 def test_the_slope_is_right_for_large_logits_in_single_precision(tau: float, logit: float) -> None:
     """Against the quotient of cosines in extended precision, whose range is wide enough for it."""
