@@ -45,7 +45,9 @@ def stepped(network: Network, spikes: Tensor, weights: list[Tensor]) -> tuple[Te
     """Eq. pred-conf-freq by the filter-first loop over time: probabilities so far, and rates of the layers."""
     emitted = unroll(network, spikes.to(weights[0].dtype), weights)
     each = torch.softmax(emitted[-1] @ network.layers[-1].readout.T, dim=-1)
-    averaged = torch.stack([each[: t + 1].mean(0) for t in range(len(each))])
+    delay = len(network.layers)  # the first steps cannot know the input yet, and are not averaged
+    torch.testing.assert_close(each[:delay], torch.full_like(each[:delay], 1 / each.shape[-1]))
+    averaged = torch.stack([each[min(t, delay) : t + 1].mean(0) for t in range(len(each))])
     return averaged, torch.stack([layer.mean() for layer in emitted])
 
 

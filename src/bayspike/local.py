@@ -48,17 +48,21 @@ class LocalGradient(NamedTuple):
         """Mean of the squared per-example gradients, `(neurons, pre)`."""
         return self.squared().mean()
 
-    def squared(self) -> "LocalGradient":
-        """Every example's gradient squared element by element: again an outer product, that of the squared factors."""
-        return self._replace(delta=self.delta.square(), pre=self.pre.square())
+    def squared(self, pre_squared: Tensor | None = None) -> "LocalGradient":
+        """Every example's gradient squared element by element: again an outer product, that of the squared factors.
+
+        `pre_squared` may be given by whoever has worked it out already.
+        """
+        squares = self.pre.square() if pre_squared is None else pre_squared
+        return self._replace(delta=self.delta.square(), pre=squares)
 
     def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
         """buffer ← keep·buffer + rate·mean, inside the product."""
         return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
 
-    def blocks(self, rows: int) -> list["LocalGradient"]:
-        """The gradient cut into those of `rows` neurons each (fewer in the last)."""
-        return [self._replace(delta=delta) for delta in self.delta.split(rows, dim=1)]
+    def chunk(self, count: int) -> list["LocalGradient"]:
+        """Cut into the gradients of so many groups of neurons, as `Tensor.chunk` cuts the rows of a weight matrix."""
+        return [self._replace(delta=delta) for delta in self.delta.chunk(count, dim=1)]
 
 
 class LocalError(NamedTuple):

@@ -5,8 +5,11 @@ versus Bayesian Learning" and "Confidence levels", eqs. pred-conf-freq, pred-con
 - `Committee`  N_S weight vectors, drawn once and kept for all inputs.
 - `Ensemble`   N_S weight vectors drawn afresh for every input.
 
-Probabilities are cumulative, the average over steps 1 … t and over the members, so that the decision at any t is the
-one that would be given if the signal stopped there. All members see the same input spikes.
+Probabilities are cumulative, the average over the steps up to t and over the members, so that the decision at any t is
+the one that would be given if the signal stopped there. All members see the same input spikes.
+
+A spike takes one step per layer, so the answer f(w, xᵗ) of the equations comes L steps after xᵗ. The first L steps say
+nothing about the input: probabilities are uniform there, and the average begins after them.
 """
 
 from abc import ABC, abstractmethod
@@ -67,7 +70,7 @@ class Predictor(ABC):
         spikes = spikes.to(readout.device)
         time, batch, _ = spikes.shape
         total = readout.new_zeros(time, batch, self.network.classes)
-        seen = torch.arange(1, time + 1, device=readout.device).view(-1, 1, 1)
+        answers = slice(min(len(self.network.layers), time - 1), None)  # the steps that can depend on the input
         kept = None
         if keep_members != "none":
             steps = (time,) if keep_members == "all" else ()
@@ -81,12 +84,15 @@ class Predictor(ABC):
                 total[:, rows] += piece.probabilities.sum(dim=0)
                 counts += piece.spikes
                 if kept is not None and keep_members == "all":
-                    kept[piece.members, :, rows] = piece.probabilities.cumsum(dim=1).div_(seen)
+                    kept[piece.members, :, rows] = piece.probabilities
                 elif kept is not None:
-                    kept[piece.members, rows] = piece.probabilities.mean(dim=1)
+                    kept[piece.members, rows] = piece.probabilities[:, answers].mean(dim=1)
+        _average_over_time(total[answers])
+        if kept is not None and keep_members == "all":
+            _average_over_time(kept[:, answers])
         neurons = torch.tensor([layer.neurons for layer in self.network.layers], device=readout.device)
         rates = counts / (neurons * (self.members * time * batch))
-        return Prediction(total.cumsum(dim=0).div_(seen * self.members), kept, rates.to(readout.dtype))
+        return Prediction(total.div_(self.members), kept, rates.to(readout.dtype))
 
     def open(
         self,
@@ -243,6 +249,12 @@ def predict_samples(
         torch.cat(members, dim=-2) if members else None,
         (rates / len(samples)).to(parts[0].rates),
     )
+
+
+def _average_over_time(probabilities: Tensor) -> None:
+    """Replace those of every step by the mean up to it; time is the third dimension from the end."""
+    seen = torch.arange(1, probabilities.shape[-3] + 1, device=probabilities.device).view(-1, 1, 1)
+    torch.cumsum(probabilities, dim=-3, out=probabilities).div_(seen)
 
 
 def _tables(network: Network, weights: Sequence[Tensor]) -> list[Tensor]:

@@ -46,9 +46,11 @@ def without_silent_inputs(network: Network, firing: Tensor) -> tuple[Network, Te
 
 
 def take_columns(state: State, columns: Tensor) -> State:
-    """A copy of the state for some of the pre-synaptic neurons."""
+    """A copy of the state for some of the pre-synaptic neurons. What is not a matrix is a rule's scratch: dropped."""
     parts = state._asdict().items()
-    return state._replace(**{name: part.index_select(1, columns) for name, part in parts if isinstance(part, Tensor)})
+    return state._replace(
+        **{name: part.index_select(1, columns) if isinstance(part, Tensor) else None for name, part in parts}
+    )
 
 
 def rejoin(rule: Resting, whole: State, learnt: State, columns: Tensor, steps: int) -> State:
@@ -57,7 +59,9 @@ def rejoin(rule: Resting, whole: State, learnt: State, columns: Tensor, steps: i
     silent[columns] = False
     others = silent.nonzero().flatten()
     rested = rule.rest(take_columns(whole, others), steps)
-    for part, busy, idle in zip(whole, learnt, rested, strict=True):
-        if isinstance(part, Tensor):
-            part.index_copy_(1, columns, busy).index_copy_(1, others, idle)
-    return whole
+    joined = {}
+    for name, part in whole._asdict().items():
+        busy, idle = getattr(learnt, name), getattr(rested, name)
+        is_matrix = isinstance(part, Tensor)
+        joined[name] = part.index_copy_(1, columns, busy).index_copy_(1, others, idle) if is_matrix else None
+    return whole._replace(**joined)

@@ -119,7 +119,7 @@ class Stream:
         """Cumulative probabilities of each member so far, `(members, batch, classes)`."""
         if self.time == 0:
             raise UserError("the stream has seen no time-step yet: push spikes first.")
-        return self._sum / self.time
+        return self._sum / max(1, self.time - len(self.network.layers))
 
     @torch.no_grad()
     def push(self, spikes: Tensor) -> Decision:
@@ -136,8 +136,10 @@ class Stream:
         done = propagate(self.network, self._synapses, currents, self._states)
         self._states = done.states
         self._on_their_way.append(done.probabilities[:, 0])
-        self._sum += self._on_their_way.popleft()
         self.time += 1
+        if self.time <= len(self.network.layers) + 1:
+            self._sum.zero_()  # what came before could not depend on the signal
+        self._sum += self._on_their_way.popleft()
         return self._decide()
 
     def _decide(self) -> Decision:

@@ -37,7 +37,7 @@ def test_a_point_is_judged_by_its_average_over_time() -> None:
     assert overall.accuracy == pytest.approx((tasks[0].accuracy + tasks[1].accuracy) / 2)
     for number, (task, found) in enumerate(zip(stream.judges, tasks, strict=True)):
         spikes = task.test.spikes(torch.arange(6), generator_for(7, "encode", number))
-        out = unroll(network, spikes.float(), weights)[-1]
+        out = unroll(network, spikes.float(), weights)[-1][len(network.layers) :]  # after the delay of its layers
         probabilities = (out @ network.layers[-1].readout.T).softmax(-1).mean(0)
         assert found.accuracy == pytest.approx(float((probabilities.argmax(1) == task.test.labels).float().mean()))
         assert found.confidence == pytest.approx(float(probabilities.amax(1).mean()), rel=1e-5)

@@ -24,7 +24,7 @@ from bayspike.network import Drive
 from bayspike.posteriors import Posterior
 
 State = Any  # a NamedTuple of tensors, private to its rule
-BLOCK = 2**19  # most weights worked on at once, so that several matrices of that size stay in the cache
+BLOCK = 320_000  # most weights worked on at once: several matrices of that size stay in the cache
 
 
 class Rule(Protocol):
@@ -56,19 +56,18 @@ class Rule(Protocol):
     def posterior(self, state: State) -> Posterior: ...
 
 
-def block_rows(matrix: Tensor) -> int:
-    """How many rows of a matrix to work on at once.
+def block_count(matrix: Tensor) -> int:
+    """Into how many chunks of rows to cut a matrix, so that each stays in the cache while it is worked on.
 
-    An update that passes over a large matrix several times waits for memory; block by block it does not, and
-    needs intermediate results of one block only.
+    An update that passes over a large matrix several times waits for memory; chunk by chunk it does not, and
+    needs intermediate results of one chunk only.
     """
-    blocks = math.ceil(matrix.numel() / BLOCK)
-    return math.ceil(len(matrix) / blocks)
+    return math.ceil(matrix.numel() / BLOCK)
 
 
 def block_buffer(matrix: Tensor) -> Tensor:
-    """Room for one block of `matrix`. Kept from step to step, since fresh memory costs as much as the work on it."""
-    return torch.empty_like(matrix[: block_rows(matrix)])
+    """Room for one chunk of `matrix`. Kept from step to step, since fresh memory costs as much as the work on it."""
+    return torch.empty_like(matrix.chunk(block_count(matrix))[0])
 
 
 def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Generator) -> Tensor:

@@ -25,16 +25,25 @@ from bayspike.local import LocalGradient
 from bayspike.network import Drive, Weights
 from bayspike.posteriors import Gaussian
 from bayspike.quantize import Grid
-from bayspike.rules.base import block_buffer, block_rows, initial_weights
+from bayspike.rules.base import block_buffer, block_count, initial_weights
 
 
 class Scratch(NamedTuple):
-    """Memory to work in; what it holds between two steps means nothing."""
+    """What follows from a state, kept from step to step because working it out anew costs passes over the weights."""
 
-    block: Tensor
+    variance: Tensor  # 1/p
+    weighted_prior: Tensor  # −p₀·m₀
+    block: Tensor  # memory to work in; what it holds between two steps means nothing
+
+    @staticmethod
+    def of(state: "GaussianState") -> "Scratch":
+        weighted = (state.prior_mean * state.prior_precision).neg_()
+        return Scratch(state.precision.reciprocal(), weighted, block_buffer(state.mean))
 
 
 class GaussianState(NamedTuple):
+    """Whoever changes a matrix in place drops the scratch: `state._replace(scratch=None)`."""
+
     mean: Tensor
     precision: Tensor
     prior_mean: Tensor
@@ -53,24 +62,21 @@ class SampledWeights(NamedTuple):
         return torch.bmm(repeated, self.matrices.transpose(1, 2)).view(-1, neurons)
 
 
-class SampledPotential(NamedTuple):
+@dataclass
+class SampledPotential:
     """Potentials drawn at the neurons, independently for every example."""
 
     mean: Tensor
-    precision: Tensor
+    variance: Tensor
     generator: torch.Generator
     rounding: float  # variance that the rounding of a weight adds
-    scratch: Scratch
+    squares: Tensor | None = None  # of the traces it was called with; the update needs them again
 
     def __call__(self, pre: Tensor) -> Tensor:
-        potential, squares = pre @ self.mean.T, pre.square()
-        variance = torch.empty_like(potential)
-        rows = block_rows(self.precision)
-        for precision, out in zip(self.precision.split(rows), variance.split(rows, dim=1), strict=True):
-            inverse = torch.reciprocal(precision, out=self.scratch.block[: len(precision)])
-            torch.mm(squares, inverse.T, out=out)
+        potential, self.squares = pre @ self.mean.T, pre.square()
+        variance = self.squares @ self.variance.T
         if self.rounding > 0:
-            variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
+            variance.add_(self.squares.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
@@ -139,21 +145,26 @@ class GaussianVI:
     def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
         if self.sampling == "neuron":
             rounding = 0.0 if self.grid is None else self.grid.step**2 / 12
-            return SampledPotential(state.mean, state.precision, generator, rounding, _scratch(state))
+            variance = state.precision.reciprocal() if state.scratch is None else state.scratch.variance
+            return SampledPotential(state.mean, variance, generator, rounding)
         weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
         return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        rate, pull, scratch = self.precision_rate, self.pull, _scratch(state)
-        rows = block_rows(state.mean)
-        blocks = zip(*(part.split(rows) for part in state[:4]), strict=True)
-        gradients = zip(gradient.blocks(rows), gradient.squared().blocks(rows), strict=True)
-        for (mean, precision, prior_mean, prior_precision), (g, g_squared) in zip(blocks, gradients, strict=True):
+        rate, pull, count = self.precision_rate, self.pull, block_count(state.mean)
+        scratch = state.scratch or Scratch.of(state)
+        squares = gradient.drive.squares if isinstance(gradient.drive, SampledPotential) else None
+        matrices = (*state[:4], scratch.variance, scratch.weighted_prior)
+        blocks = zip(*(part.chunk(count) for part in matrices), strict=True)
+        gradients = zip(gradient.chunk(count), gradient.squared(squares).chunk(count), strict=True)
+        for parts, (g, g_squared) in zip(blocks, gradients, strict=True):
+            mean, precision, _, prior_precision, variance, weighted = parts
             precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
             g_squared.add_mean_to(precision, rate=rate)
-            step = torch.sub(mean, prior_mean, out=scratch.block[: len(mean)]).mul_(prior_precision)
+            torch.reciprocal(precision, out=variance)
+            step = torch.addcmul(weighted, mean, prior_precision, out=scratch.block[: len(mean)])  # p₀·(m − m₀)
             g.add_mean_to(step, keep=pull)
-            mean.addcdiv_(step, precision, value=-self.lr)
+            mean.addcmul_(step, variance, value=-self.lr)
         return state._replace(scratch=scratch)
 
     def rest(self, state: GaussianState, steps: int) -> GaussianState:
@@ -169,18 +180,13 @@ class GaussianVI:
         weighted = (mean - prior_mean).mul_(precision).mul_(kept)
         precision.lerp_(prior_precision, 1 - kept)
         torch.addcdiv(prior_mean, weighted, precision, out=mean)
-        return state
+        return state._replace(scratch=None)
 
     def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
         if self.horizon is not None:
             return state
-        return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone())
+        return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone(), scratch=None)
 
     def posterior(self, state: GaussianState) -> Gaussian:
         return Gaussian(state.mean, state.precision)
 
-
-def _scratch(state: GaussianState) -> Scratch:
-    if state.scratch is None or state.scratch.block.shape[1] != state.mean.shape[1]:
-        return Scratch(block_buffer(state.mean))
-    return state.scratch
