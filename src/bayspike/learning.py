@@ -5,7 +5,7 @@ does not grow with the number of time-steps: nothing of the past is kept but the
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -17,6 +17,17 @@ from bayspike.network import Network, check_spikes, step
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State
 from bayspike.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
+
+
+@runtime_checkable
+class Pulled(Protocol):
+    """A rule whose pull towards the prior may be applied once for several steps."""
+
+    pull_every: int
+
+    def without_pull(self) -> Rule: ...
+
+    def pull_back(self, state: State, steps: int) -> State: ...
 
 
 class BatchReport(NamedTuple):
@@ -83,6 +94,8 @@ def _present(
 ) -> tuple[list[State], BatchReport]:
     """The loop over time; `frames` are the input spikes of every step, `(batch, inputs)`."""
     states, neurons = list(states), list(network.start(len(targets)))
+    pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
+    rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
     for t, (frame, prediction) in enumerate(zip(frames, predicted, strict=True)):
@@ -94,6 +107,8 @@ def _present(
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
+                if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):
+                    states[index] = pulled.pull_back(states[index], since)
             fired[index].add_(done.spikes)
             arriving = done.spikes
         prediction.copy_(probabilities)
@@ -101,6 +116,12 @@ def _present(
     rates = torch.stack([counts.mean() for counts in fired]) / time
     correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
     return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates)
+
+
+def _since_pull(update: int, updates: int, every: int) -> int:
+    """How many steps' pull is due after this update (counted from 0): none, or those since the last time."""
+    done = update + 1
+    return (done - 1) % every + 1 if done % every == 0 or done == updates else 0
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

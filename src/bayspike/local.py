@@ -56,13 +56,12 @@ class LocalGradient(NamedTuple):
         squares = self.pre.square() if pre_squared is None else pre_squared
         return self._replace(delta=self.delta.square(), pre=squares)
 
-    def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
-        """buffer ← keep·buffer + rate·mean, inside the product."""
-        return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
-
-    def chunk(self, count: int) -> list["LocalGradient"]:
-        """Cut into the gradients of so many groups of neurons, as `Tensor.chunk` cuts the rows of a weight matrix."""
-        return [self._replace(delta=delta) for delta in self.delta.chunk(count, dim=1)]
+    def add_mean_to(
+        self, buffer: Tensor, delta: Tensor | None = None, *, keep: float = 1.0, rate: float = 1.0
+    ) -> Tensor:
+        """buffer ← keep·buffer + rate·mean, inside the product; for the neurons of `delta (neurons, batch)` alone."""
+        rows = self.delta.T if delta is None else delta
+        return buffer.addmm_(rows, self.pre, beta=keep, alpha=rate / self.batch)
 
 
 class LocalError(NamedTuple):

@@ -84,7 +84,7 @@ class LayerStep(NamedTuple):
 def step(layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive) -> LayerStep:
     """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step."""
     neuron, pre = layer.neuron, state.synapses.trace
-    potential = drive(pre) - state.refractory
+    potential = drive(pre).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = torch.cat([spikes_in.to(spikes.dtype), spikes], dim=1) if layer.recurrent else spikes_in
     following = NeuronState(

@@ -7,7 +7,6 @@ eq. loss-sg-der). Every one is the derivative of a smooth step that rises from 0
 
 from collections.abc import Callable
 
-import torch
 from torch import Tensor
 
 from bayspike.errors import UserError
@@ -18,7 +17,7 @@ Surrogate = Callable[[Tensor, float], Tensor]
 def sigmoid(distance: Tensor, slope: float) -> Tensor:
     """σ'(x) = σ(x)(1 − σ(x)), the paper's example."""
     step = (distance * slope).sigmoid_()
-    return torch.addcmul(step, step, step, value=-1).mul_(slope)
+    return step.addcmul_(step, step, value=-1).mul_(slope)
 
 
 def fast_sigmoid(distance: Tensor, slope: float) -> Tensor:

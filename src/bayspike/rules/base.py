@@ -24,7 +24,7 @@ from bayspike.network import Drive
 from bayspike.posteriors import Posterior
 
 State = Any  # a NamedTuple of tensors, private to its rule
-BLOCK = 320_000  # most weights worked on at once: several matrices of that size stay in the cache
+IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on
 
 
 class Rule(Protocol):
@@ -56,18 +56,22 @@ class Rule(Protocol):
     def posterior(self, state: State) -> Posterior: ...
 
 
-def block_count(matrix: Tensor) -> int:
-    """Into how many chunks of rows to cut a matrix, so that each stays in the cache while it is worked on.
+def row_blocks(first: Tensor, *others: Tensor) -> list[tuple[Tensor, ...]]:
+    """Matrices with as many rows as the first, cut alike into blocks of rows that stay in the cache together.
 
-    An update that passes over a large matrix several times waits for memory; chunk by chunk it does not, and
-    needs intermediate results of one chunk only.
+    An update that passes over a large matrix several times waits for memory; block by block it does not, and
+    needs intermediate results of one block only.
     """
-    return math.ceil(matrix.numel() / BLOCK)
+    large = 1 + sum(matrix.shape == first.shape for matrix in others)
+    count = math.ceil((large + 1) * first.numel() / IN_CACHE)  # one more for intermediate results
+    if count == 1:
+        return [(first, *others)]
+    return list(zip(*(matrix.chunk(count) for matrix in (first, *others)), strict=True))
 
 
 def block_buffer(matrix: Tensor) -> Tensor:
-    """Room for one chunk of `matrix`. Kept from step to step, since fresh memory costs as much as the work on it."""
-    return torch.empty_like(matrix.chunk(block_count(matrix))[0])
+    """Room for the largest block of `matrix`. Kept from step to step, since fresh memory costs as much as the work."""
+    return torch.empty_like(row_blocks(matrix)[0][0])
 
 
 def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Generator) -> Tensor:

@@ -23,7 +23,7 @@ from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
 from bayspike.network import Drive
 from bayspike.posteriors import Bernoulli
-from bayspike.rules.base import block_count, initial_weights
+from bayspike.rules.base import initial_weights, row_blocks
 
 LARGEST_EXPONENT = 80.0  # e^80 is finite in single precision
 SMALLEST_UNIFORM = 1e-7  # keeps the logistic draw finite
@@ -58,9 +58,8 @@ class SampledBinaryPotential:
     def __call__(self, pre: Tensor) -> Tensor:
         potential, squares = pre @ self.mean.T, pre.square()
         variance = torch.empty_like(potential)
-        count = block_count(self.mean)
-        for mean, out in zip(self.mean.chunk(count), variance.chunk(count, dim=1), strict=True):
-            torch.mm(squares, mean.square().neg_().add_(1).T, out=out)
+        for mean, out in row_blocks(self.mean, variance.T):
+            torch.mm(squares, mean.square().neg_().add_(1).T, out=out.T)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
         kick = variance.sqrt().mul_(noise)
         # noise/σ grows without bound where nearly all weights are certain; the floor lets it fade there instead
@@ -124,10 +123,8 @@ class BernoulliVI:
             assert drive.noise_over_spread is not None
             gradient.add_mean_to(logits, rate=-self.lr)
             through_variance = gradient._replace(delta=delta * drive.noise_over_spread, pre=pre.square())
-            count = block_count(logits)
-            blocks = logits.chunk(count), drive.mean.chunk(count), through_variance.chunk(count)
-            for block, mean, by_spread in zip(*blocks, strict=True):
-                block.addcmul_(mean, by_spread.mean(), value=self.lr)
+            for block, mean, by_spread in row_blocks(logits, drive.mean, through_variance.delta.T):
+                block.addcmul_(mean, (by_spread / gradient.batch) @ through_variance.pre, value=self.lr)
             return state
         assert isinstance(drive, RelaxedWeights)
         samples, neurons, fan_in = drive.matrices.shape

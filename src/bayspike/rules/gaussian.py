@@ -14,7 +14,7 @@ Where the weights are drawn:
   draws, less variance.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
@@ -22,33 +22,18 @@ from torch import Tensor
 
 from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
-from bayspike.network import Drive, Weights
+from bayspike.network import Drive
 from bayspike.posteriors import Gaussian
 from bayspike.quantize import Grid
-from bayspike.rules.base import block_buffer, block_count, initial_weights
-
-
-class Scratch(NamedTuple):
-    """What follows from a state, kept from step to step because working it out anew costs passes over the weights."""
-
-    variance: Tensor  # 1/p
-    weighted_prior: Tensor  # −p₀·m₀
-    block: Tensor  # memory to work in; what it holds between two steps means nothing
-
-    @staticmethod
-    def of(state: "GaussianState") -> "Scratch":
-        weighted = (state.prior_mean * state.prior_precision).neg_()
-        return Scratch(state.precision.reciprocal(), weighted, block_buffer(state.mean))
+from bayspike.rules.base import block_buffer, initial_weights, row_blocks
 
 
 class GaussianState(NamedTuple):
-    """Whoever changes a matrix in place drops the scratch: `state._replace(scratch=None)`."""
-
     mean: Tensor
     precision: Tensor
     prior_mean: Tensor
     prior_precision: Tensor
-    scratch: Scratch | None = None
+    scratch: tuple[Tensor] | None = None  # memory to work in: what it holds between two steps means nothing
 
 
 class SampledWeights(NamedTuple):
@@ -67,14 +52,18 @@ class SampledPotential:
     """Potentials drawn at the neurons, independently for every example."""
 
     mean: Tensor
-    variance: Tensor
+    precision: Tensor
     generator: torch.Generator
     rounding: float  # variance that the rounding of a weight adds
+    block: Tensor  # memory to work in
     squares: Tensor | None = None  # of the traces it was called with; the update needs them again
 
     def __call__(self, pre: Tensor) -> Tensor:
         potential, self.squares = pre @ self.mean.T, pre.square()
-        variance = self.squares @ self.variance.T
+        variance = torch.empty_like(potential)
+        for precision, out in row_blocks(self.precision, variance.T):
+            inverse = torch.reciprocal(precision, out=self.block[: len(precision)])
+            torch.mm(self.squares, inverse.T, out=out.T)
         if self.rounding > 0:
             variance.add_(self.squares.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
@@ -88,6 +77,9 @@ class GaussianVI:
     lr, temperature: η and ρ of the paper; their product must stay below 1, which keeps the precision positive.
     precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
     prior_precision: p₀ of the first task; the prior mean is zero. init_precision: where p starts (None: at p₀).
+    pull_every: the pull towards the prior, ηρ of the way at every step, is hardly felt in one step yet costs half
+    of the update's passes over the weights. Above 1 it is applied once for that many steps (and at the end of a
+    mini-batch); what the steps do differs from Algorithm 1 by a share of pull_every·ηρ.
     horizon: N of the boundary-free mode, where the prior is q^(1−1/N)·p₀^(1/N) at every step: the pull towards the
     first prior is ρ/N, the end of a task changes nothing, and the precision stays below p₀ + N·max E[g²]/ρ.
     grid: train with weights rounded to 8 bits (straight-through). Rounding a normal draw no finer than the grid adds
@@ -102,6 +94,7 @@ class GaussianVI:
     init_scale: float = 1.0
     sampling: Literal["neuron", "synapse"] = "neuron"
     samples: int = 1
+    pull_every: int = 1
     horizon: float | None = None
     grid: Grid | None = None
 
@@ -118,6 +111,7 @@ class GaussianVI:
             require_range("init_precision", self.init_precision, 0, low_open=True)
         require_range("init_scale", self.init_scale, 0)
         require_range("samples", self.samples, 1)
+        require_range("pull_every", self.pull_every, 1)
         if self.horizon is not None:
             require_range("horizon", self.horizon, 1)
         if self.sampling not in ("neuron", "synapse"):
@@ -145,48 +139,66 @@ class GaussianVI:
     def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
         if self.sampling == "neuron":
             rounding = 0.0 if self.grid is None else self.grid.step**2 / 12
-            variance = state.precision.reciprocal() if state.scratch is None else state.scratch.variance
-            return SampledPotential(state.mean, variance, generator, rounding)
+            return SampledPotential(state.mean, state.precision, generator, rounding, _scratch(state)[0])
         weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
         return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        rate, pull, count = self.precision_rate, self.pull, block_count(state.mean)
-        scratch = state.scratch or Scratch.of(state)
+        rate, pull, scratch = self.precision_rate, self.pull, _scratch(state)
         squares = gradient.drive.squares if isinstance(gradient.drive, SampledPotential) else None
-        matrices = (*state[:4], scratch.variance, scratch.weighted_prior)
-        blocks = zip(*(part.chunk(count) for part in matrices), strict=True)
-        gradients = zip(gradient.chunk(count), gradient.squared(squares).chunk(count), strict=True)
-        for parts, (g, g_squared) in zip(blocks, gradients, strict=True):
-            mean, precision, _, prior_precision, variance, weighted = parts
-            precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
-            g_squared.add_mean_to(precision, rate=rate)
-            torch.reciprocal(precision, out=variance)
-            step = torch.addcmul(weighted, mean, prior_precision, out=scratch.block[: len(mean)])  # p₀·(m − m₀)
-            g.add_mean_to(step, keep=pull)
-            mean.addcmul_(step, variance, value=-self.lr)
+        squared = gradient.squared(squares)
+        matrices = state[:4] if pull > 0 else state[:2]
+        for mean, precision, *prior, delta, delta_squared in row_blocks(*matrices, gradient.delta.T, squared.delta.T):
+            step = scratch[0][: len(mean)]
+            if prior:
+                prior_mean, prior_precision = prior
+                precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
+                torch.sub(mean, prior_mean, out=step).mul_(prior_precision)
+            squared.add_mean_to(precision, delta_squared, rate=rate)
+            gradient.add_mean_to(step, delta, keep=pull)
+            mean.addcdiv_(step, precision, value=-self.lr)
+        return state._replace(scratch=scratch)
+
+    def without_pull(self) -> "GaussianVI":
+        """The rule that takes the steps in between when the pull comes now and then."""
+        return replace(self, temperature=0.0)
+
+    def pull_back(self, state: GaussianState, steps: int) -> GaussianState:
+        """The pull of several steps at once: one step towards the prior, as many times as long."""
+        scratch, share = _scratch(state), 1 - (1 - self.precision_rate * self.pull) ** steps
+        for mean, precision, prior_mean, prior_precision in row_blocks(*state[:4]):
+            precision.lerp_(prior_precision, share)
+            step = torch.sub(mean, prior_mean, out=scratch[0][: len(mean)]).mul_(prior_precision)
+            mean.addcdiv_(step, precision, value=-self.lr * self.pull * steps)
         return state._replace(scratch=scratch)
 
     def rest(self, state: GaussianState, steps: int) -> GaussianState:
-        """Without gradients the natural parameters p and p·(m − m₀) come closer to the prior's by the same factor,
-        1 − ηρ, at every step, as long as both follow the same learning rate."""
+        """Without gradients p comes closer to p₀ by the same factor at every step, and m to m₀ by 1 − ηρ·p₀/p."""
         mean, precision, prior_mean, prior_precision, _ = state
-        if self.precision_rate != self.lr:
-            nothing = mean.new_zeros(1, len(mean)), mean.new_zeros(1, mean.shape[1])
-            for _ in range(steps):
-                state = self.update(state, LocalGradient(*nothing, Weights(mean), *reversed(nothing)))
+        precision_rate, rate = self.precision_rate * self.pull, self.lr * self.pull
+        if precision_rate == rate:  # then p·(m − m₀) shrinks by a factor of its own: all steps in one
+            kept = (1 - rate) ** steps
+            weighted = (mean - prior_mean).mul_(precision).mul_(kept)
+            precision.lerp_(prior_precision, 1 - kept)
+            torch.addcdiv(prior_mean, weighted, precision, out=mean)
             return state
-        kept = (1 - self.lr * self.pull) ** steps
-        weighted = (mean - prior_mean).mul_(precision).mul_(kept)
-        precision.lerp_(prior_precision, 1 - kept)
-        torch.addcdiv(prior_mean, weighted, precision, out=mean)
-        return state._replace(scratch=None)
+        apart, share = mean - prior_mean, torch.empty_like(mean)
+        for _ in range(steps):
+            precision.lerp_(prior_precision, precision_rate)
+            apart.addcmul_(apart, torch.div(prior_precision, precision, out=share), value=-rate)
+        torch.add(prior_mean, apart, out=mean)
+        return state
 
     def end_task(self, state: GaussianState, fisher: Tensor | None = None) -> GaussianState:
         if self.horizon is not None:
             return state
-        return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone(), scratch=None)
+        return state._replace(prior_mean=state.mean.clone(), prior_precision=state.precision.clone())
 
     def posterior(self, state: GaussianState) -> Gaussian:
         return Gaussian(state.mean, state.precision)
 
+
+def _scratch(state: GaussianState) -> tuple[Tensor]:
+    if state.scratch is None or state.scratch[0].shape[1] != state.mean.shape[1]:
+        return (block_buffer(state.mean),)
+    return state.scratch
