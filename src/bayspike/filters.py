@@ -37,8 +37,12 @@ class Filter(Protocol):
         """The state before any spike."""
         ...
 
-    def step(self, state: TraceState, spikes: Tensor) -> TraceState:
-        """Take in the spikes of time t `(batch, inputs)`; the result's trace is the one of time t + 1."""
+    def step(self, state: TraceState, spikes: Tensor, spare: TraceState | None = None) -> TraceState:
+        """Take in the spikes of time t `(batch, inputs)`; the result's trace is the one of time t + 1.
+
+        `spare` is an old state, no longer needed, whose memory may be used for the result: fresh memory at every step
+        would cost more than the arithmetic.
+        """
         ...
 
     def kernel(self, time: int) -> Tensor:
@@ -66,13 +70,13 @@ class DoubleExponential:
         return (1 - self.synapse_decay) * (1 - self.membrane_decay)
 
     def start(self, batch: int, inputs: int, dtype: torch.dtype, device: torch.device) -> TraceState:
-        zeros = torch.zeros(batch, inputs, dtype=dtype, device=device)
-        return TraceState(zeros, zeros)
+        return _silence(batch, inputs, dtype, device)
 
-    def step(self, state: TraceState, spikes: Tensor) -> TraceState:
+    def step(self, state: TraceState, spikes: Tensor, spare: TraceState | None = None) -> TraceState:
         # two leaky averages in a row: of the spikes, and of that average
-        current = torch.lerp(spikes.to(state.hidden.dtype), state.hidden, self.synapse_decay)
-        return TraceState(current, torch.lerp(current, state.trace, self.membrane_decay))
+        hidden, trace = spare or (None, None)
+        current = torch.lerp(spikes.to(state.hidden.dtype), state.hidden, self.synapse_decay, out=hidden)
+        return TraceState(current, torch.lerp(current, state.trace, self.membrane_decay, out=trace))
 
     def kernel(self, time: int) -> Tensor:
         delay = torch.arange(1, time + 1, dtype=torch.float64)
@@ -102,10 +106,10 @@ class Resonator:
         return 1 - self.decay
 
     def start(self, batch: int, inputs: int, dtype: torch.dtype, device: torch.device) -> TraceState:
-        zeros = torch.zeros(batch, inputs, dtype=dtype, device=device)
-        return TraceState(zeros, zeros)
+        return _silence(batch, inputs, dtype, device)
 
-    def step(self, state: TraceState, spikes: Tensor) -> TraceState:
+    def step(self, state: TraceState, spikes: Tensor, spare: TraceState | None = None) -> TraceState:
+        del spare
         angle = 2 * math.pi / self.period
         cosine, sine = self.decay * math.cos(angle), self.decay * math.sin(angle)
         imaginary, real = state
@@ -115,3 +119,8 @@ class Resonator:
     def kernel(self, time: int) -> Tensor:
         age = torch.arange(time, dtype=torch.float64)
         return self.gain * self.decay**age * torch.cos(2 * math.pi / self.period * age)
+
+
+def _silence(batch: int, inputs: int, dtype: torch.dtype, device: torch.device) -> TraceState:
+    hidden, trace = torch.zeros(2, batch, inputs, dtype=dtype, device=device)
+    return TraceState(hidden, trace)

@@ -4,7 +4,7 @@ At every time-step every layer emits spikes, computes its local gradient, and it
 does not grow with the number of time-steps: nothing of the past is kept but the traces.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -70,14 +70,12 @@ def train_batch(
     readout = network.layers[-1].readout
     targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
     spikes = spikes.to(readout.device)
-    frames: Iterable[Tensor] = (frame.to(readout.dtype) for frame in spikes)
     firing = firing_inputs(spikes)
     if firing is None or not isinstance(rule, Resting):
-        return _present(network, rule, states, frames, len(spikes), targets, generator, burn_in)
+        return _present(network, rule, states, spikes, targets, generator, burn_in)
     part, columns = without_silent_inputs(network, firing)
-    frames = (frame.index_select(1, firing) for frame in frames)
     taking_part = [take_columns(states[0], columns), *states[1:]]
-    learnt, report = _present(part, rule, taking_part, frames, len(spikes), targets, generator, burn_in)
+    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in)
     learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
     return learnt, report
 
@@ -86,24 +84,24 @@ def _present(
     network: Network,
     rule: Rule,
     states: Sequence[State],
-    frames: Iterable[Tensor],
-    time: int,
+    spikes: Tensor,
     targets: Tensor,
     generator: torch.Generator,
     burn_in: int,
 ) -> tuple[list[State], BatchReport]:
-    """The loop over time; `frames` are the input spikes of every step, `(batch, inputs)`."""
+    """The loop over time."""
+    time, spares = len(spikes), [layer.start(len(targets)).synapses for layer in network.layers]
     states, neurons = list(states), list(network.start(len(targets)))
     pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
     rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
-    for t, (frame, prediction) in enumerate(zip(frames, predicted, strict=True)):
+    for t, (frame, prediction) in enumerate(zip(_frames(spikes, targets.dtype), predicted, strict=True)):
         arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
-            done = step(layer, neurons[index], arriving, drive)
-            neurons[index] = done.state
+            done = step(layer, neurons[index], arriving, drive, spares[index])
+            spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
@@ -116,6 +114,12 @@ def _present(
     rates = torch.stack([counts.mean() for counts in fired]) / time
     correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
     return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates)
+
+
+def _frames(spikes: Tensor, dtype: torch.dtype) -> Iterator[Tensor]:
+    """The spikes of every step as numbers; each is gone with the next."""
+    buffer = torch.empty(spikes.shape[1:], dtype=dtype, device=spikes.device)
+    return (buffer.copy_(frame) for frame in spikes)
 
 
 def _since_pull(update: int, updates: int, every: int) -> int:

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
-from bayspike.filters import DoubleExponential, Filter
+from bayspike.filters import DoubleExponential, Filter, TraceState
 from bayspike.neurons import Neuron, NeuronState, Reset
 
 
@@ -81,14 +81,19 @@ class LayerStep(NamedTuple):
     spikes: Tensor  # s, (batch, neurons), in the layer's dtype
 
 
-def step(layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive) -> LayerStep:
-    """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step."""
+def step(
+    layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive, spare: TraceState | None = None
+) -> LayerStep:
+    """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step.
+
+    `spare`: memory for the new traces, see `Filter.step`.
+    """
     neuron, pre = layer.neuron, state.synapses.trace
     potential = drive(pre).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = torch.cat([spikes_in.to(spikes.dtype), spikes], dim=1) if layer.recurrent else spikes_in
     following = NeuronState(
-        neuron.filter.step(state.synapses, arriving),
+        neuron.filter.step(state.synapses, arriving, spare),
         neuron.next_refractory(state.refractory, spikes, potential),
         spikes,
     )

@@ -43,7 +43,25 @@ def test_mnist_from_idx_files(zipped, tmp_path):
     data = mnist.load_mnist(root=tmp_path)
     assert torch.equal(data.train.values, torch.from_numpy(parts["train"].reshape(40, 784).astype(np.uint8)))
     assert data.test.labels.tolist() == [n % 10 for n in range(20)]
-    assert (data.train.time, data.train.inputs, data.sample_shape, data.foreign) == (50, 784, (28, 28), None)
+    assert (data.train.time, data.train.inputs, data.sample_shape) == (50, 784, (28, 28))
+
+
+def test_without_fashion_mnist_the_foreign_inputs_are_shuffled_digits(tmp_path):
+    parts = write_mnist(tmp_path, zipped=True)
+    data = mnist.load_mnist(root=tmp_path, seed=3)
+    assert "shuffled" in data.foreign_about
+    assert not data.foreign_classes
+    whole = parts["t10k"].reshape(20, 784)
+    images = data.foreign.values.numpy()
+    assert len(images) == 20
+    # every one has the pixels of one test image, in an order of its own
+    assert np.array_equal(np.sort(np.sort(images, axis=1), axis=0), np.sort(np.sort(whole, axis=1), axis=0))
+    assert not any((image == whole).all(axis=1).any() for image in images)
+    assert torch.equal(data.foreign.values, mnist.load_mnist(root=tmp_path, seed=3).foreign.values)
+    with pytest.raises(UserError, match="foreign must be auto, fashion or noise, but is 'cats'"):
+        mnist.load_mnist(root=tmp_path, foreign="cats")
+    with pytest.raises(UserError, match="fashion_mnist"):
+        mnist.load_mnist(root=tmp_path, foreign="fashion")
 
 
 def test_mnist_takes_fashion_mnist_as_foreign_and_a_share_per_class(tmp_path):
@@ -126,6 +144,16 @@ def test_digits_of_the_package_are_real_mnist_digits(real_data):
     known = {bytes(v.tobytes()): int(n) for v, n in zip(data.train.values.numpy(), data.train.labels, strict=True)}
     found = [known.get(bytes(v.tobytes())) for v in mine[0].numpy()]
     assert sum(a == b for a, b in zip(found, mine[1].tolist(), strict=True)) == 5000
+
+
+def test_far_points_of_the_plane_are_foreign_to_two_moons():
+    data = two_moons.load(seed=1)
+    points, train = data.foreign.coordinates.numpy(), data.train.coordinates.numpy()
+    nearest = np.sqrt(((points[:, None] - train[None]) ** 2).sum(-1)).min(axis=1)
+    assert nearest.min() > 0.5
+    assert len(points) > 500
+    corners = {(-1.5, -1.0), (2.5, 1.5), (-1.5, 1.5), (2.5, -1.0)}
+    assert corners <= {tuple(np.round(point, 3).tolist()) for point in points}
 
 
 def test_two_moons_lie_on_two_half_circles():

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
-ExperimentName = Literal["two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "digits"]
+ExperimentName = Literal[
+    "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits",
+]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
     "tacos-replay", "joint", "bayes-joint", "bayes-stream",

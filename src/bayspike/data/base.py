@@ -171,7 +171,10 @@ class SpikeSamples:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named data set with its split; `foreign` holds out-of-distribution test inputs where it has them."""
+    """A named data set with its split; `foreign` holds out-of-distribution test inputs where it has them.
+
+    `foreign_about` says what they are; `foreign_classes`, whether they are of the same classes, seen otherwise.
+    """
 
     name: str
     train: Samples
@@ -180,6 +183,8 @@ class Dataset:
     sample_shape: tuple[int, ...]
     simulated: bool = False
     foreign: Samples | None = None
+    foreign_about: str = ""
+    foreign_classes: bool = False
 
 
 def merge(parts: Sequence[Samples]) -> Samples:

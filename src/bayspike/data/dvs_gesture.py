@@ -147,7 +147,16 @@ def load(
 
     foreign = samples("foreign", test_time, 1) if parts["foreign"] else None
     train, test = samples("train", time, windows), samples("test", test_time, 1)
-    return Dataset("dvs_gesture", train, test, GESTURES, (2, SIDE, SIDE), foreign=foreign)
+    return Dataset(
+        "dvs_gesture",
+        train,
+        test,
+        GESTURES,
+        (2, SIDE, SIDE),
+        foreign=foreign,
+        foreign_about=f"gestures in {foreign_light} light",
+        foreign_classes=True,
+    )
 
 
 def _pieces(events: Events, bins: int, count: int) -> Iterable[NDArray[np.uint8]]:

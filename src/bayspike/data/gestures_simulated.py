@@ -100,6 +100,8 @@ def load(
         (2, SIDE, SIDE),
         simulated=True,
         foreign=samples("foreign", test_time),
+        foreign_about="gestures in another light",
+        foreign_classes=True,
     )
 
 

@@ -1,7 +1,7 @@
 """MNIST and Fashion-MNIST from idx files, and `digits`: 5,000 real MNIST digits that need no download.
 
-Rate-encoded over T = 50 steps as in the paper (sec. Split-MNIST). Where Fashion-MNIST is at hand, its test
-images are the foreign inputs of `mnist`.
+Rate-encoded over T = 50 steps as in the paper (sec. Split-MNIST). The foreign inputs of `mnist` are the test images of
+Fashion-MNIST where it is at hand, else noise: test digits with their pixels shuffled, each in its own way.
 """
 
 from functools import lru_cache
@@ -18,6 +18,7 @@ from bayspike.data.places import find, missing
 from bayspike.errors import UserError, require
 
 TIME = 50
+NOISE_IMAGES = 2000
 DIGITS = tuple("0123456789")
 GARMENTS = (
     "t-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
@@ -57,13 +58,26 @@ def load_mnist(
     time: int = TIME,
     encoder: Encoder = "rate",
     per_class: int | None = None,
+    foreign: Literal["auto", "fashion", "noise"] = "auto",
 ) -> Dataset:
-    """The 60,000 + 10,000 images; `per_class` keeps that many training images of each digit, by seed."""
+    """The 60,000 + 10,000 images; `per_class` keeps that many training images of each digit, by seed.
+
+    `foreign` chooses the foreign inputs: Fashion-MNIST, noise, or the former if it is at hand.
+    """
+    require(foreign in ("auto", "fashion", "noise"), f"foreign must be auto, fashion or noise, but is {foreign!r}.")
     train, test = _load("mnist", root, seed, time, encoder, per_class)
-    foreign = None
-    if find_files("fashion_mnist", root):
-        foreign = _load("fashion_mnist", root, seed, time, encoder, None)[1]
-    return Dataset("mnist", train, test, DIGITS, (28, 28), foreign=foreign)
+    fashion = foreign == "fashion" or (foreign == "auto" and find_files("fashion_mnist", root) is not None)
+    strange = _load("fashion_mnist", root, seed, time, encoder, None)[1] if fashion else shuffled_pixels(test, seed)
+    about = "Fashion-MNIST" if fashion else "test digits with shuffled pixels"
+    return Dataset("mnist", train, test, DIGITS, (28, 28), foreign=strange, foreign_about=about)
+
+
+def shuffled_pixels(images: StaticSamples, seed: int) -> StaticSamples:
+    """Some of the images with the pixels of each in a random order of its own: as bright, but without shape."""
+    generator = torch.Generator().manual_seed(seed)
+    chosen = images.subset(torch.randperm(len(images), generator=generator)[:NOISE_IMAGES])
+    order = torch.rand(chosen.values.shape, generator=generator).argsort(dim=1)
+    return StaticSamples(chosen.values.gather(1, order), chosen.labels, chosen.time, chosen.encoder)
 
 
 def load_fashion_mnist(

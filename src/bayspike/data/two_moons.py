@@ -1,4 +1,8 @@
-"""Two-moons (paper, sec. Two-moons dataset): 200 points per class, noise 0.1, population code, T = 100."""
+"""Two-moons (paper, sec. Two-moons dataset): 200 points per class, noise 0.1, population code, T = 100.
+
+The foreign inputs are the points of the plane that lie far from all training points: a model that is surer near the
+data than far away tells them apart by its confidence.
+"""
 
 from pathlib import Path
 
@@ -11,6 +15,7 @@ from bayspike.data.encoders import PopulationCode
 from bayspike.errors import require
 
 TIME = 100
+FAR = 0.5  # a moon's half width and noise are well within
 CODE = PopulationCode(low=(-1.5, -1.0), high=(2.5, 1.5), neurons=10)
 
 
@@ -21,7 +26,18 @@ def load(
     del root
     require(per_class >= 1, f"per_class must be at least 1, but is {per_class}.")
     train, test = (_moons(per_class, noise, time, np.random.RandomState((2 * seed + part) % 2**32)) for part in (0, 1))
-    return Dataset("two_moons", train, test, ("upper moon", "lower moon"), (2,))
+    plane = grid(time=time)
+    far = torch.cdist(plane.coordinates, train.coordinates).amin(dim=1) > FAR
+    about = f"points of the plane more than {FAR:g} from all training points"
+    return Dataset(
+        "two_moons",
+        train,
+        test,
+        ("upper moon", "lower moon"),
+        (2,),
+        foreign=plane.subset(far.nonzero().flatten()),
+        foreign_about=about,
+    )
 
 
 def grid(side: int = 50, *, time: int = TIME) -> CoordinateSamples:

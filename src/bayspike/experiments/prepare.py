@@ -87,6 +87,7 @@ def describe_data(dataset: Dataset, stream: Stream) -> dict[str, Any]:
         "train": len(dataset.train),
         "test": len(dataset.test),
         "foreign": 0 if dataset.foreign is None else len(dataset.foreign),
+        "foreign_about": dataset.foreign_about,
         "tasks": [task.name for task in stream.judges],
         "labels": hashed.hexdigest(),
     }

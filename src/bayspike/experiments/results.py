@@ -53,7 +53,7 @@ def job_result(
         "frames": frames(stream.judges, subset[:FRAMES], job.seed),
         "sample_shape": np.array(dataset.sample_shape),
     }
-    if dataset.foreign is not None:
+    if dataset.foreign is not None and dataset.foreign_classes:
         arrays["foreign_labels"] = dataset.foreign.labels.numpy()
     exams: dict[str, Examination] = {}
     foreign: dict[str, Any] = {}

@@ -33,7 +33,14 @@ class GaussianState(NamedTuple):
     precision: Tensor
     prior_mean: Tensor
     prior_precision: Tensor
-    scratch: tuple[Tensor] | None = None  # memory to work in: what it holds between two steps means nothing
+    scratch: "Scratch | None" = None
+
+
+class Scratch(NamedTuple):
+    """Memory to work in; what it holds between two steps means nothing."""
+
+    block: Tensor  # as much as one block of a weight matrix
+    squares: Tensor | None = None  # of the traces: a drive leaves them for the update
 
 
 class SampledWeights(NamedTuple):
@@ -55,17 +62,19 @@ class SampledPotential:
     precision: Tensor
     generator: torch.Generator
     rounding: float  # variance that the rounding of a weight adds
-    block: Tensor  # memory to work in
-    squares: Tensor | None = None  # of the traces it was called with; the update needs them again
+    scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
-        potential, self.squares = pre @ self.mean.T, pre.square()
+        room = self.scratch.squares
+        squares = torch.mul(pre, pre, out=room if room is not None and room.shape == pre.shape else None)
+        self.scratch = self.scratch._replace(squares=squares)
+        potential = pre @ self.mean.T
         variance = torch.empty_like(potential)
         for precision, out in row_blocks(self.precision, variance.T):
-            inverse = torch.reciprocal(precision, out=self.block[: len(precision)])
-            torch.mm(self.squares, inverse.T, out=out.T)
+            inverse = torch.reciprocal(precision, out=self.scratch.block[: len(precision)])
+            torch.mm(squares, inverse.T, out=out.T)
         if self.rounding > 0:
-            variance.add_(self.squares.sum(dim=1, keepdim=True), alpha=self.rounding)
+            variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = torch.empty_like(potential).normal_(generator=self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
@@ -139,17 +148,17 @@ class GaussianVI:
     def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
         if self.sampling == "neuron":
             rounding = 0.0 if self.grid is None else self.grid.step**2 / 12
-            return SampledPotential(state.mean, state.precision, generator, rounding, _scratch(state)[0])
+            return SampledPotential(state.mean, state.precision, generator, rounding, _scratch(state))
         weights = Gaussian(state.mean, state.precision).sample(self.samples, generator)
         return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        rate, pull, scratch = self.precision_rate, self.pull, _scratch(state)
-        squares = gradient.drive.squares if isinstance(gradient.drive, SampledPotential) else None
-        squared = gradient.squared(squares)
+        rate, pull, drive = self.precision_rate, self.pull, gradient.drive
+        scratch = drive.scratch if isinstance(drive, SampledPotential) else _scratch(state)
+        squared = gradient.squared(scratch.squares if isinstance(drive, SampledPotential) else None)
         matrices = state[:4] if pull > 0 else state[:2]
         for mean, precision, *prior, delta, delta_squared in row_blocks(*matrices, gradient.delta.T, squared.delta.T):
-            step = scratch[0][: len(mean)]
+            step = scratch.block[: len(mean)]
             if prior:
                 prior_mean, prior_precision = prior
                 precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
@@ -168,7 +177,7 @@ class GaussianVI:
         scratch, share = _scratch(state), 1 - (1 - self.precision_rate * self.pull) ** steps
         for mean, precision, prior_mean, prior_precision in row_blocks(*state[:4]):
             precision.lerp_(prior_precision, share)
-            step = torch.sub(mean, prior_mean, out=scratch[0][: len(mean)]).mul_(prior_precision)
+            step = torch.sub(mean, prior_mean, out=scratch.block[: len(mean)]).mul_(prior_precision)
             mean.addcdiv_(step, precision, value=-self.lr * self.pull * steps)
         return state._replace(scratch=scratch)
 
@@ -198,7 +207,7 @@ class GaussianVI:
         return Gaussian(state.mean, state.precision)
 
 
-def _scratch(state: GaussianState) -> tuple[Tensor]:
-    if state.scratch is None or state.scratch[0].shape[1] != state.mean.shape[1]:
-        return (block_buffer(state.mean),)
+def _scratch(state: GaussianState) -> Scratch:
+    if state.scratch is None or state.scratch.block.shape[1] != state.mean.shape[1]:
+        return Scratch(block_buffer(state.mean))
     return state.scratch
