@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from bayspike import draws
 from bayspike.errors import UserError
 
 
@@ -45,9 +46,7 @@ class Gaussian:
     precision: Tensor
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        noise = torch.randn(
-            count, *self.centre.shape, generator=generator, dtype=self.centre.dtype, device=self.centre.device
-        )
+        noise = draws.normal((count, *self.centre.shape), self.centre, generator)
         return noise.mul_(self.precision.rsqrt()).add_(self.centre)
 
     def mode(self) -> Tensor:
@@ -71,9 +70,7 @@ class Bernoulli:
     logits: Tensor
 
     def sample(self, count: int, generator: torch.Generator) -> Tensor:
-        uniform = torch.rand(
-            count, *self.logits.shape, generator=generator, dtype=self.logits.dtype, device=self.logits.device
-        )
+        uniform = draws.uniform((count, *self.logits.shape), self.logits, generator)
         return torch.where(uniform < torch.sigmoid(2 * self.logits), 1.0, -1.0).to(self.logits.dtype)
 
     def mode(self) -> Tensor:

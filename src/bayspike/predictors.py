@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from bayspike import draws
 from bayspike import posteriors as distributions
 from bayspike.data.base import Samples
 from bayspike.errors import UserError, require, require_range
@@ -289,8 +290,7 @@ def _centre_and_spread(posterior: Posterior, members: int, generator: torch.Gene
         return posterior.centre.unsqueeze(0), posterior.sample(members, generator).sub_(posterior.centre)
     if isinstance(posterior, distributions.Bernoulli):
         mean = posterior.mean()
-        shape = (members, *mean.shape)
-        uniform = torch.rand(shape, generator=generator, dtype=mean.dtype, device=mean.device)
+        uniform = draws.uniform((members, *mean.shape), mean, generator)
         settled = uniform < mean.abs()
         # given that it is not settled, what is left of the uniform number tells a fair coin
         coin = torch.where(uniform < (1 + mean.abs()) / 2, 1.0, -1.0).to(mean.dtype)

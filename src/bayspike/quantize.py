@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from bayspike import draws
 from bayspike.errors import require_range
 
 LEVELS_BELOW, LEVELS_ABOVE = 128, 127
@@ -33,7 +34,7 @@ class Grid:
 
         Noise finer than half a step would be lost by rounding to the nearest; dithering keeps it alive.
         """
-        noise = torch.rand(weights.shape, generator=generator, dtype=weights.dtype, device=weights.device)
+        noise = draws.uniform(weights.shape, weights, generator)
         levels = torch.floor((weights / self.step).add_(noise)).clamp_(-LEVELS_BELOW, LEVELS_ABOVE)
         return levels.mul_(self.step)
 

@@ -10,7 +10,7 @@ from bayspike.errors import UserError
 from bayspike.local import LocalGradient
 from bayspike.network import Weights
 from bayspike.rules import BernoulliVI
-from bayspike.rules.bernoulli import SMALLEST_UNIFORM, BernoulliState, relaxation_slope
+from bayspike.rules.bernoulli import BernoulliState, relaxation_slope
 
 F64 = torch.float64
 SHAPE = (3, 2)
@@ -32,8 +32,7 @@ def test_one_update_is_the_papers(tau: float, samples: int) -> None:
     rule = BernoulliVI(lr=lr, temperature=rho, tau=tau, samples=samples)
     state, pre, delta = hand_state(), some(5, batch, 2).repeat(samples, 1), some(6, batch * samples, 3)
     latent, prior = state.logits.numpy().copy(), state.prior_logits.numpy().copy()
-    uniform = torch.empty(samples, *SHAPE, dtype=F64)
-    uniform.uniform_(SMALLEST_UNIFORM, 1 - SMALLEST_UNIFORM, generator=torch.Generator().manual_seed(7))
+    uniform = torch.rand(samples, *SHAPE, dtype=F64, generator=torch.Generator().manual_seed(7))
 
     drive = rule.drive(state, torch.Generator().manual_seed(7))
     potentials = drive(pre).numpy()

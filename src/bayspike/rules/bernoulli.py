@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from bayspike import draws
 from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
 from bayspike.network import Drive
@@ -60,7 +61,7 @@ class SampledBinaryPotential:
         variance = torch.empty_like(potential)
         for mean, out in row_blocks(self.mean, variance.T):
             torch.mm(squares, mean.square().neg_().add_(1).T, out=out.T)
-        noise = torch.empty_like(potential).normal_(generator=self.generator)
+        noise = draws.normal(potential.shape, potential, self.generator)
         kick = variance.sqrt().mul_(noise)
         # noise/σ grows without bound where nearly all weights are certain; the floor lets it fade there instead
         floor = squares.sum(dim=1, keepdim=True).mul_(CERTAIN).add_(torch.finfo(pre.dtype).tiny)
@@ -110,9 +111,10 @@ class BernoulliVI:
     def drive(self, state: BernoulliState, generator: torch.Generator) -> Drive:
         if self.sampling == "neuron":
             return SampledBinaryPotential(_tanh(state.logits), generator)
-        uniform = torch.empty(self.samples, *state.logits.shape, dtype=state.logits.dtype, device=state.logits.device)
-        uniform.uniform_(SMALLEST_UNIFORM, 1 - SMALLEST_UNIFORM, generator=generator)
-        shifted = uniform.logit_().mul_(0.5).add_(state.logits).div_(self.tau)
+        uniform = draws.uniform((self.samples, *state.logits.shape), state.logits, generator)
+        shifted = (
+            uniform.clamp_(SMALLEST_UNIFORM, 1 - SMALLEST_UNIFORM).logit_().mul_(0.5).add_(state.logits).div_(self.tau)
+        )
         return RelaxedWeights(_tanh(shifted), relaxation_slope(state.logits, shifted, self.tau))
 
     def update(self, state: BernoulliState, gradient: LocalGradient) -> BernoulliState:

@@ -20,6 +20,7 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
+from bayspike import draws
 from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient
 from bayspike.network import Drive
@@ -75,7 +76,7 @@ class SampledPotential:
             torch.mm(squares, inverse.T, out=out.T)
         if self.rounding > 0:
             variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
-        noise = torch.empty_like(potential).normal_(generator=self.generator)
+        noise = draws.normal(potential.shape, potential, self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
 

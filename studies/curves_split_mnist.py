@@ -1,0 +1,142 @@
+"""Split-MNIST against the size of the coresets and the number of training images, at the settings of the experiment.
+
+    BAYSPIKE_DATA=… python studies/curves_split_mnist.py --out docs/results/curves-split-mnist.jsonl \
+        --picture docs/img/split-mnist-curves.png
+
+Coreset sizes are tried with 10,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
+judge; nothing is chosen by them. Runs that the file already has are not repeated, and the picture is drawn from the
+file alone. Committees of 10 with 8-bit weights, points with 8-bit weights.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from bayspike.continual.judging import score
+from bayspike.continual.protocol import generator_for, run_stream
+from bayspike.continual.tasks import split_by_class
+from bayspike.data import Dataset, load
+from bayspike.experiments.base import Changes, resolve
+from bayspike.experiments.judging import headline, make_predictor
+from bayspike.experiments.methods import build_rule, method
+from bayspike.experiments.prepare import stratified
+from bayspike.experiments.split_mnist import EXPERIMENT
+from bayspike.learning import posteriors
+from bayspike.network import build
+from bayspike.predictors import predict_samples
+
+METHODS = ("bayes", "sgd", "ewc")
+SHARES = (0.0, 0.01, 0.025, 0.075, 0.15)
+IMAGES = (1000, 3000, 10_000)
+FEW = 10_000
+
+
+class Run(NamedTuple):
+    method: str
+    examples: int
+    share: float
+    seed: int
+
+
+def runs(seeds: int) -> list[Run]:
+    by_share = [Run(name, FEW, share, seed) for seed, share, name in product(range(seeds), SHARES, METHODS)]
+    by_images = [Run(name, count, 0.075, seed) for seed, count, name in product(range(seeds), IMAGES, METHODS)]
+    return list(dict.fromkeys(by_share + by_images))
+
+
+def measure(run: Run) -> dict[str, Any]:
+    """Train and judge one learner."""
+    torch.set_num_threads(1)
+    begin = time.perf_counter()
+    changes = Changes(methods=[run.method], training={"coreset_share": run.share, "evaluations": 1})
+    config = resolve(EXPERIMENT, "paper", changes)
+    chosen = config.methods[0]
+    full = load("mnist", time=50)
+    train = stratified(full.train, run.examples, run.seed, "examples")
+    dataset = Dataset("mnist", train, full.test, full.classes, full.sample_shape)
+    rule = build_rule(run.method, chosen.rule)
+    network = build(chosen.network.config(784, 10, rule.binary, run.seed))
+    done = run_stream(network, rule, split_by_class(dataset), chosen.training.config(run.seed))
+    name = f"{headline(method(run.method), config.judging)}-8bit"
+    predictor = make_predictor(name, network, posteriors(rule, done.states), 10, run.seed)
+    generator = generator_for(run.seed, "final")
+    final = predict_samples(predictor, full.test, generator, over_time=False, keep_members="none").probabilities[-1]
+    seconds = time.perf_counter() - begin
+    return {**run._asdict(), "predictor": name, **score(final, full.test.labels)._asdict(), "seconds": seconds}
+
+
+def draw(lines: list[dict[str, Any]], path: Path) -> None:
+    """Accuracy and ECE, mean and standard deviation over seeds."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    sheet, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex="col")
+    columns = (
+        ("share", SHARES, {"examples": FEW}, f"coreset share of each class ({FEW:,} training images)"),
+        ("examples", IMAGES, {"share": 0.075}, "training images (coresets of 7.5 %)"),
+    )
+    for column, (key, values, fixed, label) in enumerate(columns):
+        for row, (measure_name, title) in enumerate((("accuracy", "accuracy"), ("ece", "ECE"))):
+            axis = axes[row, column]
+            for name, marker in zip(METHODS, "osD", strict=True):
+                found = [
+                    [
+                        line[measure_name]
+                        for line in lines
+                        if line["method"] == name
+                        and line[key] == value
+                        and all(line[k] == wanted for k, wanted in fixed.items())
+                    ]
+                    for value in values
+                ]
+                shown = [(value, each) for value, each in zip(values, found, strict=True) if each]
+                where = [max(value, 0.004) if key == "share" else value for value, _ in shown]
+                means = [statistics.fmean(each) for _, each in shown]
+                spreads = [statistics.stdev(each) if len(each) > 1 else 0.0 for _, each in shown]
+                axis.errorbar(where, means, spreads, marker=marker, capsize=3, label=name)
+            axis.set_ylabel(title)
+            axis.set_xscale("log")
+            axis.grid(alpha=0.3)
+            if row == 1:
+                axis.set_xlabel(label)
+                if key == "share":
+                    axis.set_xticks([0.004, *SHARES[1:]], ["none", *(f"{share:.1%}" for share in SHARES[1:])])
+                else:
+                    axis.set_xticks(IMAGES, [f"{count:,}" for count in IMAGES])
+                axis.minorticks_off()
+    axes[0, 0].legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    sheet.savefig(path, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/results/curves-split-mnist.jsonl"))
+    parser.add_argument("--picture", type=Path, default=Path("docs/img/split-mnist-curves.png"))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2)
+    options = parser.parse_args()
+    lines = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    known = {Run(*(line[key] for key in Run._fields)) for line in lines}
+    with ProcessPoolExecutor(options.workers) as pool:
+        waiting = [pool.submit(measure, run) for run in runs(options.seeds) if run not in known]
+        for number, future in enumerate(as_completed(waiting), 1):
+            entry = future.result()
+            lines.append(entry)
+            with options.out.open("a") as out:
+                out.write(json.dumps(entry) + "\n")
+            print(f"{number}/{len(waiting)} {Run(*(entry[key] for key in Run._fields))}: {entry['accuracy']:.4f}")
+    draw(lines, options.picture)
+
+
+if __name__ == "__main__":
+    main()
