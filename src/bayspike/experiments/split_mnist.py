@@ -24,19 +24,20 @@ TRAINING = {"anneal": 0.98}
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on validation images by
 # studies/tune_split_mnist.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 1000.0, "init_scale": 3.0},
-    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron"},
+    "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 600.0, "init_scale": 3.0, "pull_every": 10},
+    "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 8.0},
     "sgd": {"lr": 0.12, "init_scale": 3.0, "network.readout_scale": 24.0},
-    "ste": {"lr": 0.5, "init_scale": 3.0},
+    "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 8.0},
     "ewc": {
         "lr": 0.12,
         "init_scale": 3.0,
-        "strength": 1e-7,
+        "strength": 1e-8,
         "network.readout_scale": 16.0,
         "training.fisher_examples": 1000,
     },
-    "tacos": {"lr": 0.1, "init_scale": 3.0, "use_trace": True},
-    "coreset-only": {"training.epochs": 10},
+    "tacos": {"lr": 0.1, "increment": 0.1, "init_scale": 3.0, "use_trace": True},
+    "tacos-replay": {"lr": 0.25, "increment": 1e-3, "init_scale": 3.0, "use_trace": True},
+    "coreset-only": {"training.epochs": 40, "network.readout_scale": 16.0},
 }
 
 _ALL = ("bayes", "ewc", "sgd", "tacos")
@@ -65,7 +66,7 @@ EXPERIMENT = Experiment(
             judging={"interim_examples": 1000},
         ),
         "paper": Preset(
-            (*_ALL, "finetune", "coreset-only", "joint"),
+            (*_ALL, "tacos-replay", "finetune", "coreset-only", "joint", "bayes-binary", "ste"),
             seeds=3,
             network=NETWORK,
             training={"evaluations": 4, **TRAINING},

@@ -8,17 +8,18 @@ from typing import Any
 from bayspike.continual.tasks import split_by_class
 from bayspike.experiments.base import Experiment, Preset
 
-# Hyper-parameters that differ from the rules' own defaults, by method. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method; chosen by studies/tune.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 3000.0},
-    "bayes-binary": {"lr": 1.0, "temperature": 1e-6},
-    "sgd": {"lr": 0.1},
-    "ste": {"lr": 0.1},
-    "ewc": {"strength": 1e-4, "training.fisher_examples": 200},
-    "tacos": {"lr": 0.1},
+    "bayes": {"lr": 100.0, "prior_precision": 600.0, "precision_lr": 10.0, "init_scale": 3.0, "pull_every": 10},
+    "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0},
+    "sgd": {"lr": 0.12, "init_scale": 3.0},
+    "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 4.0},
+    "ewc": {"lr": 0.12, "strength": 1e-6, "init_scale": 3.0, "training.fisher_examples": 200},
+    "tacos": {"lr": 0.1, "increment": 0.1, "use_trace": True, "init_scale": 3.0},
     "coreset-only": {"training.epochs": 20},
 }
 
+NETWORK = {"readout_scale": 16.0}
 _SMALL = {"downsample": 2}
 
 EXPERIMENT = Experiment(
@@ -31,20 +32,23 @@ EXPERIMENT = Experiment(
         "demo": Preset(
             ("bayes", "ewc", "sgd"),
             seeds=1,
-            training={"epochs": 2, "evaluations": 2, "coreset_share": 0.1},
+            network=NETWORK,
+            training={"epochs": 2, "anneal": 0.98, "evaluations": 2, "coreset_share": 0.1},
             data={"train_examples": 800, "test_examples": 200, "options": _SMALL},
             judging={"interim_examples": 200},
         ),
         "laptop": Preset(
             ("bayes", "ewc", "sgd", "finetune", "coreset-only", "joint"),
             seeds=3,
-            training={"epochs": 4, "evaluations": 4, "coreset_share": 0.1},
+            network=NETWORK,
+            training={"epochs": 4, "anneal": 0.98, "evaluations": 4, "coreset_share": 0.1},
             data={"train_examples": 2000, "test_examples": 1000, "options": _SMALL},
         ),
         "paper": Preset(
             ("bayes", "ewc", "sgd", "tacos", "finetune", "coreset-only", "joint"),
             seeds=3,
-            training={"epochs": 5, "evaluations": 5, "coreset_share": 0.1},
+            network=NETWORK,
+            training={"epochs": 5, "anneal": 0.98, "evaluations": 5, "coreset_share": 0.1},
             data={"options": _SMALL},
         ),
     },
