@@ -54,11 +54,11 @@ TRIALS: dict[str, list[dict[str, Any]]] = {
         {"lr": 0.12, "strength": 1e-7, "network.readout_scale": 24.0},
     ],
     "tacos": [
-        {"lr": 0.1, "increment": 1e-3, "use_trace": True},
         {"lr": 0.1, "increment": 1e-2, "use_trace": True},
         {"lr": 0.03, "increment": 1e-2, "use_trace": True},
         {"lr": 0.1, "increment": 1e-1, "use_trace": True},
         {"lr": 0.1, "increment": 1.0, "use_trace": True},
+        {"lr": 0.1, "increment": 10.0, "use_trace": True},
     ],
     "tacos-replay": [
         {"lr": 0.12, "increment": 1e-4, "use_trace": True},
