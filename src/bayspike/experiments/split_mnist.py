@@ -26,18 +26,13 @@ TRAINING = {"anneal": 0.98}
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 0.3, "pull_every": 10},
     "bayes-binary": {"lr": 10.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 8.0},
-    "sgd": {"lr": 0.12, "init_scale": 3.0, "network.readout_scale": 24.0},
+    "sgd": {"lr": 0.12},
     "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 8.0},
-    "ewc": {
-        "lr": 0.12,
-        "init_scale": 3.0,
-        "strength": 1e-8,
-        "network.readout_scale": 16.0,
-        "training.fisher_examples": 1000,
-    },
-    "tacos": {"lr": 0.1, "increment": 1.0, "init_scale": 3.0, "use_trace": True},
-    "tacos-replay": {"lr": 0.25, "increment": 1e-3, "init_scale": 3.0, "use_trace": True},
-    "coreset-only": {"training.epochs": 40, "network.readout_scale": 16.0},
+    "ewc": {"strength": 1e-8, "training.fisher_examples": 1000},
+    "tacos": {"lr": 0.1, "increment": 1.0, "use_trace": True},
+    "tacos-replay": {"lr": 0.25, "increment": 1e-3},
+    "coreset-only": {"training.epochs": 40},
+    "joint": {"lr": 0.25},
 }
 
 _ALL = ("bayes", "ewc", "sgd", "tacos")
