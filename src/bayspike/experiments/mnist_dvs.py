@@ -9,16 +9,18 @@ from typing import Any
 from bayspike.continual.tasks import split_by_class
 from bayspike.experiments.base import Experiment, Preset
 
-# Hyper-parameters that differ from the rules' own defaults, by method. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method; chosen on simulated recordings by
+# studies/tune.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 1000.0, "temperature": 1e-8, "prior_precision": 3000.0},
-    "ewc": {"lr": 0.1, "strength": 1e-4, "training.fisher_examples": 200},
-    "sgd": {"lr": 0.1},
-    "bayes-binary": {"lr": 1.0, "temperature": 1e-6},
-    "ste": {"lr": 0.1},
-    "ewc-binary": {"lr": 0.1, "strength": 1e-4, "training.fisher_examples": 200},
+    "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 3.0, "pull_every": 10},
+    "ewc": {"strength": 1e-6, "training.fisher_examples": 200},
+    "sgd": {"lr": 0.3, "init_scale": 3.0},
+    "bayes-binary": {"lr": 30.0, "sampling": "neuron", "network.threshold": 2.0},
+    "ste": {"lr": 2.0, "network.threshold": 2.0},
+    "ewc-binary": {"strength": 1e-6, "training.fisher_examples": 200},
 }
 
+_NETWORK = {"readout_scale": 24.0}
 _METHODS = ("ewc", "bayes", "ewc-binary", "bayes-binary")
 
 EXPERIMENT = Experiment(
@@ -32,8 +34,8 @@ EXPERIMENT = Experiment(
         "demo": Preset(
             ("ewc", "bayes"),
             seeds=1,
-            network={"hidden": (256, 128)},
-            training={"epochs": 2, "evaluations": 2, "coreset_share": 0.1},
+            network={"hidden": (256, 128), **_NETWORK},
+            training={"epochs": 2, "evaluations": 2, "coreset_share": 0.1, "anneal": 0.98},
             data={"train_examples": 400, "test_examples": 200, "time": 40},
             judging={"interim_examples": 200},
             simulated={"per_class": 60, "digits": "embedded"},
@@ -41,8 +43,8 @@ EXPERIMENT = Experiment(
         "laptop": Preset(
             _METHODS,
             seeds=1,
-            network={"hidden": (512, 256)},
-            training={"epochs": 2, "evaluations": 4, "coreset_share": 0.1},
+            network={"hidden": (512, 256), **_NETWORK},
+            training={"epochs": 2, "evaluations": 4, "coreset_share": 0.1, "anneal": 0.98},
             data={"train_examples": 1800, "test_examples": 500},
             judging={"interim_examples": 250},
             simulated={"per_class": 250},
@@ -50,8 +52,8 @@ EXPERIMENT = Experiment(
         "paper": Preset(
             _METHODS,
             seeds=3,
-            network={"hidden": (2048, 4096, 4096, 2048, 1024)},
-            training={"epochs": 100, "evaluations": 10, "coreset_share": 0.1},
+            network={"hidden": (2048, 4096, 4096, 2048, 1024), **_NETWORK},
+            training={"epochs": 100, "evaluations": 10, "coreset_share": 0.1, "anneal": 0.98},
             data={"time": 80},
         ),
     },
