@@ -3,7 +3,7 @@
     BAYSPIKE_DATA=… python studies/curves_split_mnist.py --out docs/results/curves-split-mnist.jsonl \
         --picture docs/img/split-mnist-curves.png
 
-Coreset sizes are tried with 10,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
+Coreset sizes are tried with 5,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
 judge; nothing is chosen by them. Runs that the file already has are not repeated, and the picture is drawn from the
 file alone. Committees of 10 with 8-bit weights, points with 8-bit weights.
 """
@@ -32,22 +32,29 @@ from bayspike.learning import posteriors
 from bayspike.network import build
 from bayspike.predictors import predict_samples
 
-METHODS = ("bayes", "sgd", "ewc")
+# The experiment's own settings, and both ways of holding on to the past with a hundred to a thousand times the weight.
+LEARNERS: dict[str, tuple[str, tuple[str, ...]]] = {
+    "bayes": ("bayes", ()),
+    "bayes, strong prior": ("bayes", ("bayes.temperature=3e-5",)),
+    "sgd": ("sgd", ()),
+    "ewc": ("ewc", ()),
+    "ewc, strong": ("ewc", ("ewc.strength=1e-5",)),
+}
 SHARES = (0.0, 0.01, 0.025, 0.075, 0.15)
-IMAGES = (1000, 3000, 10_000)
-FEW = 10_000
+IMAGES = (1000, 2000, 5000, 10_000)
+FEW = 5000
 
 
 class Run(NamedTuple):
-    method: str
+    learner: str
     examples: int
     share: float
     seed: int
 
 
 def runs(seeds: int) -> list[Run]:
-    by_share = [Run(name, FEW, share, seed) for seed, share, name in product(range(seeds), SHARES, METHODS)]
-    by_images = [Run(name, count, 0.075, seed) for seed, count, name in product(range(seeds), IMAGES, METHODS)]
+    by_share = [Run(name, FEW, share, seed) for seed, share, name in product(range(seeds), SHARES, LEARNERS)]
+    by_images = [Run(name, count, 0.075, seed) for seed, count, name in product(range(seeds), IMAGES, LEARNERS)]
     return list(dict.fromkeys(by_share + by_images))
 
 
@@ -55,21 +62,22 @@ def measure(run: Run) -> dict[str, Any]:
     """Train and judge one learner."""
     torch.set_num_threads(1)
     begin = time.perf_counter()
-    changes = Changes(methods=[run.method], training={"coreset_share": run.share, "evaluations": 1})
+    name, settings = LEARNERS[run.learner]
+    changes = Changes(methods=[name], settings=settings, training={"coreset_share": run.share, "evaluations": 1})
     config = resolve(EXPERIMENT, "paper", changes)
     chosen = config.methods[0]
     full = load("mnist", time=50)
     train = stratified(full.train, run.examples, run.seed, "examples")
     dataset = Dataset("mnist", train, full.test, full.classes, full.sample_shape)
-    rule = build_rule(run.method, chosen.rule)
+    rule = build_rule(name, chosen.rule)
     network = build(chosen.network.config(784, 10, rule.binary, run.seed))
     done = run_stream(network, rule, split_by_class(dataset), chosen.training.config(run.seed))
-    name = f"{headline(method(run.method), config.judging)}-8bit"
-    predictor = make_predictor(name, network, posteriors(rule, done.states), 10, run.seed)
+    judge = f"{headline(method(name), config.judging)}-8bit"
+    predictor = make_predictor(judge, network, posteriors(rule, done.states), 10, run.seed)
     generator = generator_for(run.seed, "final")
     final = predict_samples(predictor, full.test, generator, over_time=False, keep_members="none").probabilities[-1]
     seconds = time.perf_counter() - begin
-    return {**run._asdict(), "predictor": name, **score(final, full.test.labels)._asdict(), "seconds": seconds}
+    return {**run._asdict(), "predictor": judge, **score(final, full.test.labels)._asdict(), "seconds": seconds}
 
 
 def draw(lines: list[dict[str, Any]], path: Path) -> None:
@@ -87,12 +95,12 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     for column, (key, values, fixed, label) in enumerate(columns):
         for row, (measure_name, title) in enumerate((("accuracy", "accuracy"), ("ece", "ECE"))):
             axis = axes[row, column]
-            for name, marker in zip(METHODS, "osD", strict=True):
+            for name, marker in zip(LEARNERS, "oPsDX", strict=True):
                 found = [
                     [
                         line[measure_name]
                         for line in lines
-                        if line["method"] == name
+                        if line["learner"] == name
                         and line[key] == value
                         and all(line[k] == wanted for k, wanted in fixed.items())
                     ]
