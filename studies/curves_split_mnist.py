@@ -3,7 +3,7 @@
     BAYSPIKE_DATA=… python studies/curves_split_mnist.py --out docs/results/curves-split-mnist.jsonl \
         --picture docs/img/split-mnist-curves.png
 
-Coreset sizes are tried with 5,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
+Coreset sizes are tried with 3,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
 judge; nothing is chosen by them. Runs that the file already has are not repeated, and the picture is drawn from the
 file alone. Committees of 10 with 8-bit weights, points with 8-bit weights.
 """
@@ -41,8 +41,8 @@ LEARNERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ewc, strong": ("ewc", ("ewc.strength=1e-5",)),
 }
 SHARES = (0.0, 0.01, 0.025, 0.075, 0.15)
-IMAGES = (1000, 2000, 5000, 10_000)
-FEW = 5000
+IMAGES = (500, 1000, 3000, 6000)
+FEW = 3000
 
 
 class Run(NamedTuple):

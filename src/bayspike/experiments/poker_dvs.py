@@ -38,7 +38,7 @@ EXPERIMENT = Experiment(
         ),
         "paper": Preset(
             ("bayes", "ewc", "sgd", "tacos", "finetune", "coreset-only", "joint", "bayes-binary", "ste"),
-            seeds=5,
+            seeds=3,
             network=NETWORK,
             training={"epochs": 10, "evaluations": 4, **_SMALL},
         ),
