@@ -48,20 +48,13 @@ class LocalGradient(NamedTuple):
         """Mean of the squared per-example gradients, `(neurons, pre)`."""
         return self.squared().mean()
 
-    def squared(self, pre_squared: Tensor | None = None) -> "LocalGradient":
-        """Every example's gradient squared element by element: again an outer product, that of the squared factors.
+    def squared(self) -> "LocalGradient":
+        """Every example's gradient squared element by element: again an outer product, that of the squared factors."""
+        return self._replace(delta=self.delta.square(), pre=self.pre.square())
 
-        `pre_squared` may be given by whoever has worked it out already.
-        """
-        squares = self.pre.square() if pre_squared is None else pre_squared
-        return self._replace(delta=self.delta.square(), pre=squares)
-
-    def add_mean_to(
-        self, buffer: Tensor, delta: Tensor | None = None, *, keep: float = 1.0, rate: float = 1.0
-    ) -> Tensor:
-        """buffer ← keep·buffer + rate·mean, inside the product; for the neurons of `delta (neurons, batch)` alone."""
-        rows = self.delta.T if delta is None else delta
-        return buffer.addmm_(rows, self.pre, beta=keep, alpha=rate / self.batch)
+    def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
+        """buffer ← keep·buffer + rate·mean, inside the product."""
+        return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
 
 
 class LocalError(NamedTuple):

@@ -62,10 +62,10 @@ def row_blocks(first: Tensor, *others: Tensor) -> list[tuple[Tensor, ...]]:
     An update that passes over a large matrix several times waits for memory; block by block it does not, and
     needs intermediate results of one block only.
     """
+    if (len(others) + 2) * first.numel() <= IN_CACHE:
+        return [(first, *others)]
     large = 1 + sum(matrix.shape == first.shape for matrix in others)
     count = math.ceil((large + 1) * first.numel() / IN_CACHE)  # one more for intermediate results
-    if count == 1:
-        return [(first, *others)]
     return list(zip(*(matrix.chunk(count) for matrix in (first, *others)), strict=True))
 
 

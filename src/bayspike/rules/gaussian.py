@@ -66,9 +66,11 @@ class SampledPotential:
     scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
-        room = self.scratch.squares
-        squares = torch.mul(pre, pre, out=room if room is not None and room.shape == pre.shape else None)
-        self.scratch = self.scratch._replace(squares=squares)
+        squares = self.scratch.squares
+        if squares is None or squares.shape != pre.shape:
+            squares = torch.empty_like(pre)
+            self.scratch = Scratch(self.scratch.block, squares)
+        torch.mul(pre, pre, out=squares)
         potential = pre @ self.mean.T
         variance = torch.empty_like(potential)
         for precision, out in row_blocks(self.precision, variance.T):
@@ -154,20 +156,24 @@ class GaussianVI:
         return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        rate, pull, drive = self.precision_rate, self.pull, gradient.drive
+        rate, pull, drive, share = self.precision_rate, self.pull, gradient.drive, 1 / gradient.batch
         scratch = drive.scratch if isinstance(drive, SampledPotential) else _scratch(state)
-        squared = gradient.squared(scratch.squares if isinstance(drive, SampledPotential) else None)
+        squares = scratch.squares if isinstance(drive, SampledPotential) else None
+        traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
+        delta = gradient.delta.T
+        # with the pull left out (see `pull_every`) the prior is not touched
         matrices = state[:4] if pull > 0 else state[:2]
-        for mean, precision, *prior, delta, delta_squared in row_blocks(*matrices, gradient.delta.T, squared.delta.T):
+        for mean, precision, *prior, rows, squared_rows in row_blocks(*matrices, delta, delta.square()):
             step = scratch.block[: len(mean)]
             if prior:
                 prior_mean, prior_precision = prior
                 precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
                 torch.sub(mean, prior_mean, out=step).mul_(prior_precision)
-            squared.add_mean_to(precision, delta_squared, rate=rate)
-            gradient.add_mean_to(step, delta, keep=pull)
+            # the means over the mini-batch of g² and g, each added inside its product
+            precision.addmm_(squared_rows, squared_traces, alpha=rate * share)
+            step.addmm_(rows, traces, beta=pull, alpha=share)
             mean.addcdiv_(step, precision, value=-self.lr)
-        return state._replace(scratch=scratch)
+        return state if scratch is state.scratch else state._replace(scratch=scratch)
 
     def without_pull(self) -> "GaussianVI":
         """The rule that takes the steps in between when the pull comes now and then."""
