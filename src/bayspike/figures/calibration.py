@@ -17,9 +17,9 @@ from bayspike.figures.style import (
     OWN_COLOUR,
     PALE,
     VERMILION,
-    WIDTH,
     new_sheet,
     styled,
+    width_of,
 )
 
 
@@ -39,7 +39,7 @@ def reliability_diagrams(
     """
     require_panels(results, "results")
     columns = len(results)
-    width = min(WIDTH, 0.6 + 2.2 * columns)
+    width = width_of(columns, 2.2, 0.6)
     sheet = new_sheet(width, 1.25 + 1.5 * (width - 0.6) / columns)  # makes the upper panels about square
     top, bottom = sheet.subplots(
         2, columns, squeeze=False, sharex=True, sharey="row", gridspec_kw={"height_ratios": [2, 1]}
@@ -122,7 +122,7 @@ def foreign_histograms(
     """
     require_panels(results, "results")
     columns = max(len(models) for models in results.values())
-    width = min(WIDTH, 0.6 + 2.6 * columns)
+    width = width_of(columns, 2.6, 0.6)
     sheet = new_sheet(width, 0.4 + 1.45 * len(results))
     grid = sheet.subplots(len(results), columns, squeeze=False, sharex=True, sharey="row")
     rows: list[tuple[Any, ...]] = []

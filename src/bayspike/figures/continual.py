@@ -22,6 +22,7 @@ from bayspike.figures.style import (
     series_style,
     styled,
     task_style,
+    width_of,
 )
 
 
@@ -42,7 +43,7 @@ def training_curves(
     """
     require_panels(results, "results")
     tasks = len(task_names)
-    sheet = new_sheet(WIDTH, 3.6)
+    sheet = new_sheet(max(WIDTH, width_of(len(results), 1.3, 0.6, least=1.3)), 3.6)
     top, bottom = sheet.subplots(2, len(results), squeeze=False, sharex="col", sharey="row")
     rows: list[tuple[Any, ...]] = []
     for j, (method, result) in enumerate(results.items()):
@@ -97,7 +98,9 @@ def _task_line(axes: Any, epoch: Array, values: Array, current: Any, style: Seri
     bold[:-1] |= current[1:]
     axes.plot(epoch, np.where(bold, values, np.nan), color=style.colour, linewidth=2.2)
     if len(epoch) <= 30:  # a task seen at one moment only has no line to be bold
-        axes.plot(epoch[current], values[current], style.marker, color=style.colour, markersize=5, clip_on=False)
+        look = {"color": style.colour, "markersize": 5, "clip_on": False}
+        shown = axes.plot(epoch[current], values[current], style.marker, **look)
+        shown[0].set_in_layout(False)  # it may stick out of its panel without pushing the neighbours away
 
 
 def _task_legend(sheet: Any, grid: Any, task_names: Sequence[str]) -> None:
@@ -184,7 +187,7 @@ def accuracy_matrices(
     require_panels(results, "results")
     matrices = {method: numbers(m, f"matrix of {method}", 2, allow_nan=True) for method, m in results.items()}
     columns = len(matrices)
-    width = min(WIDTH, 0.9 + 2.3 * columns)
+    width = width_of(columns, 2.3, 0.9, least=1.3)
     sheet = new_sheet(width, 0.7 + (width - 0.9) / columns)
     grid = sheet.subplots(1, columns, squeeze=False, sharey=True)[0]
     rows: list[tuple[Any, ...]] = []

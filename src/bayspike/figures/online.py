@@ -64,7 +64,7 @@ def measures_over_time(
     for i in (0, 2):
         grid[i, 0].set_ylim(0, 1.02)
     handles, names = grid[0, 0].get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=len(names))
+    sheet.legend(handles, names, loc="outside lower center", ncols=min(len(names), 1 + 2 * len(results)))
     caption = (
         f"Accuracy (top), expected calibration error (middle) and mean confidence (bottom) on {data} against the "
         "time-step t: the decision at t is the one given if the signal stopped there. Bands, where drawn, "

@@ -88,6 +88,11 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
     return run
 
 
+def width_of(columns: int, each: float, extra: float, least: float = 1.9) -> float:
+    """A page at most, as long as every column keeps `least` inches: narrower, titles would run into each other."""
+    return max(min(WIDTH, extra + each * columns), extra + least * columns)
+
+
 def new_sheet(width: float, height: float) -> Any:
     """An empty sheet that lays itself out; not registered with pyplot, so nothing is left open."""
     return Sheet(figsize=(width, height), layout="constrained")

@@ -9,7 +9,7 @@ import numpy as np
 
 from bayspike.errors import require
 from bayspike.figures.output import Figure, Table, field, numbers, require_panels, write_figure
-from bayspike.figures.style import BLUE, COLUMN, WIDTH, new_sheet, styled
+from bayspike.figures.style import BLUE, COLUMN, new_sheet, styled, width_of
 
 
 def count_means(means: Any, bins: int = 101, step: float | None = None) -> dict[str, Any]:
@@ -46,7 +46,7 @@ def mean_parameters(
 ) -> Figure:
     """One panel per data set; a result is what `count_means` returns."""
     require_panels(results, "results")
-    sheet = new_sheet(min(WIDTH, COLUMN * len(results)), 2.1)
+    sheet = new_sheet(width_of(len(results), COLUMN, 0.0, least=1.5), 2.1)
     grid = sheet.subplots(1, len(results), squeeze=False, sharey=True)[0]
     rows: list[tuple[Any, ...]] = []
     for axes, (data, result) in zip(grid, results.items(), strict=True):
