@@ -77,7 +77,8 @@ def measure(run: Run) -> dict[str, Any]:
     generator = generator_for(run.seed, "final")
     final = predict_samples(predictor, full.test, generator, over_time=False, keep_members="none").probabilities[-1]
     seconds = time.perf_counter() - begin
-    return {**run._asdict(), "predictor": judge, **score(final, full.test.labels)._asdict(), "seconds": seconds}
+    scores = score(final, full.test.labels)._asdict() | {"test_examples": len(full.test)}
+    return {**scores, **run._asdict(), "predictor": judge, "seconds": seconds}
 
 
 def draw(lines: list[dict[str, Any]], path: Path) -> None:

@@ -128,6 +128,7 @@ def trial(task: tuple[str, dict[str, Any], int]) -> dict[str, Any]:
     final = predict_samples(predictor, dataset.test, generator, over_time=False, keep_members="none").probabilities[-1]
     scores = score(final, dataset.test.labels)._asdict()
     seconds = time.perf_counter() - begin
+    scores["judged"] = scores.pop("examples")
     return {"method": name, "settings": settings, "examples": examples, **scores, "seconds": seconds}
 
 

@@ -58,7 +58,7 @@ def test_help_teaches_by_example(command: list[str], capsys: pytest.CaptureFixtu
         (["run", "digits", "--set", "bayes.lr=fast"], "bayes.lr must be a number, but is 'fast'"),
         (["run", "digits", "--set", "ste.lr=1"], "'ste' is not part of this run"),
         (["run", "digits", "--set", "lr"], "--set takes name=value"),
-        (["run", "digits", "--set", "bayes.temperature=1e-3"], "lr · temperature must lie in"),
+        (["run", "digits", "--set", "bayes.temperature=0.1"], "lr · temperature must lie in"),
         (["run", "digits", "--seeds", "0"], "--seeds"),
         (["run", "digits", "--hidden", "0"], "layer size"),
         (["run", "digits", "--simulated"], "no simulated stand-in"),
