@@ -8,8 +8,8 @@ from typing import Any
 
 from bayspike.experiments.base import Experiment, Preset, Published, offline
 
-# Hyper-parameters that differ from the rules' own defaults, by method; chosen on simulated gestures by
-# studies/tune.py. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method; from a few trials on held-out
+# windows of simulated gestures (studies/tune.py has an even grid). Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "sgd": {"lr": 0.3, "init_scale": 3.0},
     "bayes": {"lr": 300.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 3.0, "pull_every": 10},

@@ -9,8 +9,8 @@ from typing import Any
 from bayspike.continual.tasks import split_by_class
 from bayspike.experiments.base import Experiment, Preset
 
-# Hyper-parameters that differ from the rules' own defaults, by method; chosen on simulated recordings by
-# studies/tune.py. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method; from simulated gestures, with two
+# trials on simulated recordings (studies/tune.py has an even grid). Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 3.0, "pull_every": 10},
     "ewc": {"strength": 1e-6, "training.fisher_examples": 200},

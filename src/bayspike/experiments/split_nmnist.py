@@ -8,7 +8,8 @@ from typing import Any
 from bayspike.continual.tasks import split_by_class
 from bayspike.experiments.base import Experiment, Preset
 
-# Hyper-parameters that differ from the rules' own defaults, by method; chosen by studies/tune.py. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method; from a few trials on held-out
+# training recordings (studies/tune.py has an even grid). Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 100.0, "prior_precision": 300.0, "precision_lr": 10.0, "init_scale": 1.0, "pull_every": 10},
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0},
