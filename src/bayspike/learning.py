@@ -12,7 +12,7 @@ from torch import Tensor
 
 from bayspike.denormals import flushed_denormals
 from bayspike.errors import UserError, require_range
-from bayspike.local import local_gradient, one_hot_targets
+from bayspike.local import LocalGradient, local_gradient, one_hot_targets
 from bayspike.network import Network, check_spikes, step
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State
@@ -90,8 +90,10 @@ def _present(
     burn_in: int,
 ) -> tuple[list[State], BatchReport]:
     """The loop over time."""
-    time, spares = len(spikes), [layer.start(len(targets)).synapses for layer in network.layers]
-    states, neurons = list(states), list(network.start(len(targets)))
+    states, time = list(states), len(spikes)
+    # memory is used in turn: a step writes its neurons over those of the step before last, its gradient over the last
+    neurons, spares = list(network.start(len(targets))), list(network.start(len(targets)))
+    gradients: list[LocalGradient | None] = [None for _ in network.layers]
     pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
     rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
@@ -101,8 +103,9 @@ def _present(
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
             done = step(layer, neurons[index], arriving, drive, spares[index])
-            spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
-            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
+            spares[index], neurons[index] = neurons[index], done.state
+            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, gradients[index])
+            gradients[index] = gradient
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
                 if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):

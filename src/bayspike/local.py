@@ -35,6 +35,7 @@ class LocalGradient(NamedTuple):
     drive: Drive
     pre_spikes: Tensor  # (batch, inputs), as they arrived
     post_spikes: Tensor  # (batch, neurons)
+    post: Tensor | None = None  # the factor σ'(u − ϑ) that is part of delta
 
     @property
     def batch(self) -> int:
@@ -64,19 +65,22 @@ class LocalError(NamedTuple):
     error: Tensor  # e_i = ∂L/∂s_i, (batch, neurons)
 
 
-def local_error(layer: Layer, spikes: Tensor, targets: Tensor) -> LocalError:
+def local_error(layer: Layer, spikes: Tensor, targets: Tensor, out: Tensor | None = None) -> LocalError:
     """Eq. dcll-loss and its derivative: e = Bᵀ(softmax(B s) − y). `targets` one-hot `(batch, classes)`."""
     probabilities = torch.softmax(spikes @ layer.readout.T, dim=1)
-    return LocalError(probabilities, (probabilities - targets) @ layer.readout)
+    return LocalError(probabilities, torch.mm(probabilities - targets, layer.readout, out=out))
 
 
 def local_gradient(
-    layer: Layer, done: LayerStep, drive: Drive, spikes_in: Tensor, targets: Tensor
+    layer: Layer, done: LayerStep, drive: Drive, spikes_in: Tensor, targets: Tensor, spare: LocalGradient | None = None
 ) -> tuple[LocalGradient, Tensor]:
-    """The gradient of one layer at one time-step, and the layer's probabilities."""
-    probabilities, error = local_error(layer, done.spikes, targets)
-    delta = error.mul_(layer.neuron.post(done.potential))
-    return LocalGradient(delta, done.pre, drive, spikes_in, done.spikes), probabilities
+    """The gradient of one layer at one time-step, and the layer's probabilities.
+
+    `spare` is an old gradient, no longer needed, whose memory the new one may use.
+    """
+    probabilities, error = local_error(layer, done.spikes, targets, spare.delta if spare else None)
+    post = layer.neuron.post(done.potential, spare.post if spare else None)
+    return LocalGradient(error.mul_(post), done.pre, drive, spikes_in, done.spikes, post), probabilities
 
 
 def one_hot_targets(labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:
