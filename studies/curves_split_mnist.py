@@ -1,11 +1,12 @@
-"""Split-MNIST against the size of the coresets and the number of training images, at the settings of the experiment.
+"""Split-MNIST against coreset size, number of training images and wrong labels, at the settings of the experiment.
 
     BAYSPIKE_DATA=… python studies/curves_split_mnist.py --out docs/results/curves-split-mnist.jsonl \
         --picture docs/img/split-mnist-curves.png
 
-Coreset sizes are tried with 3,000 training images; the other curve keeps coresets of 7.5 %. All 10,000 test images
-judge; nothing is chosen by them. Runs that the file already has are not repeated, and the picture is drawn from the
-file alone. Committees of 10 with 8-bit weights, points with 8-bit weights.
+Coreset sizes and wrong labels are tried with 3,000 training images; all but the first curve keep coresets of 7.5 %. A
+wrong label is that of the other digit of the task. All 10,000 test images judge; nothing is chosen by them. Runs that
+the file already has are not repeated, and the picture is drawn from the file alone. Committees of 10 with 8-bit
+weights, points with 8-bit weights.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import json
 import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,6 +25,7 @@ from bayspike.continual.judging import score
 from bayspike.continual.protocol import generator_for, run_stream
 from bayspike.continual.tasks import split_by_class
 from bayspike.data import Dataset, load
+from bayspike.data.base import Samples
 from bayspike.experiments.base import Changes, resolve
 from bayspike.experiments.judging import headline, make_predictor
 from bayspike.experiments.methods import build_rule, method
@@ -41,21 +44,30 @@ LEARNERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ewc, strong": ("ewc", ("ewc.strength=1e-5",)),
 }
 SHARES = (0.0, 0.01, 0.025, 0.075, 0.15)
-IMAGES = (500, 1000, 3000, 6000)
-FEW = 3000
+IMAGES = (500, 1000, 3000, 6000, 20_000)
+WRONG = (0.0, 0.1, 0.2, 0.3)
+FEW, USUAL = 3000, 0.075
 
 
 class Run(NamedTuple):
     learner: str
     examples: int
     share: float
+    wrong: float
     seed: int
 
 
 def runs(seeds: int) -> list[Run]:
-    by_share = [Run(name, FEW, share, seed) for seed, share, name in product(range(seeds), SHARES, LEARNERS)]
-    by_images = [Run(name, count, 0.075, seed) for seed, count, name in product(range(seeds), IMAGES, LEARNERS)]
-    return list(dict.fromkeys(by_share + by_images))
+    settings = [(FEW, share, 0.0) for share in SHARES]
+    settings += [(count, USUAL, 0.0) for count in IMAGES]
+    settings += [(FEW, USUAL, wrong) for wrong in WRONG]
+    return [Run(name, *each, seed) for seed, each, name in product(range(seeds), dict.fromkeys(settings), LEARNERS)]
+
+
+def mislabel(train: Samples, share: float, seed: int) -> Samples:
+    """Give some images the label of the other digit of their task."""
+    wrong = torch.rand(len(train), generator=torch.Generator().manual_seed(seed)) < share
+    return replace(train, labels=torch.where(wrong, train.labels ^ 1, train.labels))
 
 
 def measure(run: Run) -> dict[str, Any]:
@@ -67,7 +79,7 @@ def measure(run: Run) -> dict[str, Any]:
     config = resolve(EXPERIMENT, "paper", changes)
     chosen = config.methods[0]
     full = load("mnist", time=50)
-    train = stratified(full.train, run.examples, run.seed, "examples")
+    train = mislabel(stratified(full.train, run.examples, run.seed, "examples"), run.wrong, run.seed)
     dataset = Dataset("mnist", train, full.test, full.classes, full.sample_shape)
     rule = build_rule(name, chosen.rule)
     network = build(chosen.network.config(784, 10, rule.binary, run.seed))
@@ -88,40 +100,31 @@ def draw(lines: list[dict[str, Any]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    sheet, axes = plt.subplots(2, 2, figsize=(9, 6), layout="constrained", sharex="col")
+    sheet, axes = plt.subplots(2, 3, figsize=(13, 6), layout="constrained", sharex="col")
     columns = (
-        ("share", SHARES, {"examples": FEW}, f"coreset share of each class ({FEW:,} training images)"),
-        ("examples", IMAGES, {"share": 0.075}, "training images (coresets of 7.5 %)"),
+        ("share", SHARES, {"examples": FEW, "wrong": 0.0}, f"coreset share of each class ({FEW:,} training images)"),
+        ("examples", IMAGES, {"share": USUAL, "wrong": 0.0}, f"training images (coresets of {USUAL:.1%})"),
+        ("wrong", WRONG, {"examples": FEW, "share": USUAL}, f"wrong labels ({FEW:,} images, coresets of {USUAL:.1%})"),
     )
     for column, (key, values, fixed, label) in enumerate(columns):
+        where = range(len(values)) if key != "examples" else values
         for row, (measure_name, title) in enumerate((("accuracy", "accuracy"), ("ece", "ECE"))):
             axis = axes[row, column]
             for name, marker in zip(LEARNERS, "oPsDX", strict=True):
-                found = [
-                    [
-                        line[measure_name]
-                        for line in lines
-                        if line["learner"] == name
-                        and line[key] == value
-                        and all(line[k] == wanted for k, wanted in fixed.items())
-                    ]
-                    for value in values
-                ]
-                shown = [(value, each) for value, each in zip(values, found, strict=True) if each]
-                where = [max(value, 0.004) if key == "share" else value for value, _ in shown]
+                same = [line for line in lines if {"learner": name, **fixed}.items() <= line.items()]
+                found = [[line[measure_name] for line in same if line[key] == value] for value in values]
+                shown = [(place, each) for place, each in zip(where, found, strict=True) if each]
                 means = [statistics.fmean(each) for _, each in shown]
                 spreads = [statistics.stdev(each) if len(each) > 1 else 0.0 for _, each in shown]
-                axis.errorbar(where, means, spreads, marker=marker, capsize=3, label=name)
+                axis.errorbar([place for place, _ in shown], means, spreads, marker=marker, capsize=3, label=name)
             axis.set_ylabel(title)
-            axis.set_xscale("log")
             axis.grid(alpha=0.3)
+            if key == "examples":
+                axis.set_xscale("log")
+                axis.minorticks_off()
+            axis.set_xticks(where, [f"{each:,}" if key == "examples" else f"{each:.1%}" for each in values])
             if row == 1:
                 axis.set_xlabel(label)
-                if key == "share":
-                    axis.set_xticks([0.004, *SHARES[1:]], ["none", *(f"{share:.1%}" for share in SHARES[1:])])
-                else:
-                    axis.set_xticks(IMAGES, [f"{count:,}" for count in IMAGES])
-                axis.minorticks_off()
     axes[0, 0].legend()
     path.parent.mkdir(parents=True, exist_ok=True)
     sheet.savefig(path, dpi=130)

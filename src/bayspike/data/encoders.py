@@ -33,7 +33,7 @@ def rate(values: Tensor, time: int, generator: torch.Generator) -> Tensor:
     random = numpy_generator(generator)
     spikes = np.empty((time, *pixels.shape), dtype=np.bool_)
     for step in spikes:  # a step at a time, so that the random bytes stay in the cache
-        draw = random.integers(0, 2**64 - 1, size=words, dtype=np.uint64, endpoint=True)
+        draw = random.bit_generator.random_raw(words)
         np.less(draw.view(np.uint8)[: pixels.size].reshape(pixels.shape), pixels, out=step)
     return torch.from_numpy(spikes.view(np.uint8))
 
