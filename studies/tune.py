@@ -1,13 +1,17 @@
-"""Tuning of the other experiments: the same number of trials for every method, chosen on validation data alone.
+"""Tuning of the event-camera experiments: the same number of trials for every method, on validation data alone.
 
-    BAYSPIKE_DATA=… python studies/tune.py split-nmnist            # docs/results/tuning-split-nmnist.jsonl
+    BAYSPIKE_DATA=… python studies/tune.py split-nmnist --preset laptop --methods bayes sgd ewc ste bayes-binary
+    python studies/tune.py dvs-gestures --simulated --methods bayes sgd ste bayes-binary
 
-A fifth of the training examples judges the trials and takes no part in learning; the test set is never touched. A trial
-is the preset of the experiment with the settings of one line below, one seed.
+Writes `docs/results/tuning-EXPERIMENT.jsonl`; trials that are there already are not repeated. A trial is the preset of
+the experiment with the settings of one line below, repeated on `--splits` divisions of the data and averaged. Real
+recordings: a fifth of the training part judges and takes no part in learning. Simulated ones: other users, digits and
+noise are simulated, and their test part judges. The test set of the experiment is never touched.
 """
 
 import argparse
 import json
+import statistics
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import replace
@@ -18,9 +22,9 @@ import torch
 
 from bayspike.continual.judging import score
 from bayspike.continual.protocol import generator_for, run_stream
-from bayspike.data.base import stratified_split
-from bayspike.experiments.base import Changes, resolve
-from bayspike.experiments.config import jobs_of
+from bayspike.data.base import Dataset, stratified_split
+from bayspike.experiments.base import Changes, Experiment, resolve
+from bayspike.experiments.config import DataOptions, jobs_of
 from bayspike.experiments.judging import headline, make_predictor
 from bayspike.experiments.methods import method
 from bayspike.experiments.prepare import load_data, prepare
@@ -30,42 +34,28 @@ from bayspike.predictors import predict_samples
 
 Settings = dict[str, Any]
 
-# Two rates by two read-outs for each method, and one more rate.
-_POINT: list[Settings] = [
-    {"lr": 0.12, "network.readout_scale": 8.0},
-    {"lr": 0.12, "network.readout_scale": 16.0},
-    {"lr": 0.3, "network.readout_scale": 8.0},
-    {"lr": 0.3, "network.readout_scale": 16.0},
-    {"lr": 0.05, "network.readout_scale": 16.0},
-]
-_GAUSS: list[Settings] = [
-    {"lr": 100.0, "prior_precision": 600.0, "precision_lr": 10.0, "network.readout_scale": 8.0},
-    {"lr": 100.0, "prior_precision": 600.0, "precision_lr": 10.0, "network.readout_scale": 16.0},
-    {"lr": 300.0, "prior_precision": 600.0, "precision_lr": 10.0, "network.readout_scale": 8.0},
-    {"lr": 300.0, "prior_precision": 600.0, "precision_lr": 10.0, "network.readout_scale": 16.0},
-    {"lr": 100.0, "prior_precision": 200.0, "precision_lr": 10.0, "network.readout_scale": 16.0},
-]
-_STE: list[Settings] = [
-    {"lr": 0.5, "network.threshold": threshold, "network.readout_scale": 16.0} for threshold in (1.0, 2.0, 4.0, 8.0)
-] + [{"lr": 2.0, "network.threshold": 4.0, "network.readout_scale": 16.0}]
-_BERNOULLI: list[Settings] = [
-    {"lr": 10.0, "sampling": "neuron", "network.threshold": threshold, "network.readout_scale": 16.0}
-    for threshold in (1.0, 2.0, 4.0, 8.0)
-] + [{"lr": 30.0, "sampling": "neuron", "network.threshold": 4.0, "network.readout_scale": 16.0}]
-_EWC: list[Settings] = [
-    {"lr": 0.12, "strength": 1e-6, "network.readout_scale": 16.0},
-    {"lr": 0.12, "strength": 1e-5, "network.readout_scale": 16.0},
-    {"lr": 0.3, "strength": 1e-6, "network.readout_scale": 16.0},
-    {"lr": 0.12, "strength": 1e-6, "network.readout_scale": 8.0},
-    {"lr": 0.3, "strength": 1e-5, "network.readout_scale": 8.0},
-]
+
+def _crossed(rates: tuple[float, float], thresholds: tuple[float, float], last: Settings, **own: Any) -> list[Settings]:
+    """Two rates by two thresholds, and one more."""
+    every: list[Settings] = [{"lr": rate, "network.threshold": height} for rate in rates for height in thresholds]
+    return [own | each for each in [*every, last]]
+
+
+_WIDE = {"network.threshold": 0.25, "network.readout_scale": 48.0}
+_MIDDLE = {"network.threshold": 2.0}
 TRIALS: dict[str, list[Settings]] = {
-    "bayes": _GAUSS,
-    "sgd": _POINT,
-    "ewc": _EWC,
-    "ste": _STE,
-    "bayes-binary": _BERNOULLI,
-    "ewc-binary": [{**settings, "strength": 1e-6} for settings in _STE],
+    "bayes": _crossed((100.0, 300.0), (0.25, 1.0), {"lr": 100.0, **_WIDE}),
+    "sgd": _crossed((0.12, 0.3), (0.25, 1.0), {"lr": 0.12, **_WIDE}),
+    "ewc": [
+        {"lr": 0.12, "network.threshold": 0.25, "strength": 1e-6},
+        {"lr": 0.3, "network.threshold": 0.25, "strength": 1e-6},
+        {"lr": 0.12, "network.threshold": 1.0, "strength": 1e-6},
+        {"lr": 0.12, "network.threshold": 0.25, "strength": 1e-4},
+        {"lr": 0.12, "strength": 1e-6, **_WIDE},
+    ],
+    "bayes-binary": _crossed((10.0, 30.0), (1.0, 4.0), {"lr": 10.0, **_MIDDLE}, sampling="neuron"),
+    "ste": _crossed((0.5, 2.0), (1.0, 4.0), {"lr": 0.5, **_MIDDLE}, init_scale=3.0),
+    "ewc-binary": _crossed((0.5, 2.0), (1.0, 4.0), {"lr": 0.5, **_MIDDLE}, init_scale=3.0, strength=1e-6),
 }
 
 
@@ -75,28 +65,40 @@ class Trial(NamedTuple):
     method: str
     settings: Settings
     simulated: bool
+    splits: int
 
 
-def run(trial: Trial) -> dict[str, Any]:
-    """Learn with one set of settings and score it on the validation examples."""
-    torch.set_num_threads(1)
-    begin = time.perf_counter()
+def validation_data(chosen: Experiment, options: DataOptions, simulated: bool, split: int) -> Dataset:
+    """A data set whose test part is not that of the experiment."""
+    if simulated:
+        return load_data(chosen, replace(options, seed=options.seed + 1 + split))
+    whole = load_data(chosen, options)
+    learnt_from, judged_by = stratified_split(whole.train.labels, 0.2, seed=1 + split)
+    return replace(whole, train=whole.train.subset(learnt_from), test=whole.train.subset(judged_by), foreign=None)
+
+
+def judge(trial: Trial, split: int) -> dict[str, float]:
+    """Learn with one set of settings and score it on one division of the data."""
     chosen = experiment(trial.experiment)
     said = [f"{trial.method}.{key}={value}" for key, value in trial.settings.items()]
     changes = Changes(methods=[trial.method], settings=said, simulated=trial.simulated, training={"evaluations": 1})
     config = resolve(chosen, trial.preset, changes)
-    whole = load_data(chosen, config.data)
-    learnt_from, judged_by = stratified_split(whole.train.labels, 0.2, seed=1)
-    dataset = replace(whole, train=whole.train.subset(learnt_from), test=whole.train.subset(judged_by), foreign=None)
+    dataset = validation_data(chosen, config.data, trial.simulated, split)
     learner = prepare(config, jobs_of(config)[0], dataset, chosen.stream(dataset))
     done = run_stream(learner.network, learner.rule, learner.stream, learner.training)
     name = headline(method(trial.method), config.judging)
-    predictor = make_predictor(name, learner.network, posteriors(learner.rule, done.states), 5, 0)
-    generator = generator_for(0, "validation")
-    shown = predict_samples(predictor, dataset.test, generator, over_time=False, keep_members="none")
-    scores = score(shown.probabilities[-1], dataset.test.labels)._asdict()
-    rates = [round(float(rate), 4) for rate in shown.rates]
-    return {**trial._asdict(), **scores, "rates": rates, "seconds": time.perf_counter() - begin}
+    predictor = make_predictor(name, learner.network, posteriors(learner.rule, done.states), 5, split)
+    shown = predict_samples(predictor, dataset.test, generator_for(split, "validation"), keep_members="none")
+    return score(shown.probabilities[-1], dataset.test.labels)._asdict() | {"rate": float(shown.rates[-1])}
+
+
+def run(trial: Trial) -> dict[str, Any]:
+    """The mean scores of a trial."""
+    torch.set_num_threads(1)
+    begin = time.perf_counter()
+    scores = [judge(trial, split) for split in range(trial.splits)]
+    means = {name: statistics.fmean(each[name] for each in scores) for name in scores[0]}
+    return {**trial._asdict(), **means, "seconds": time.perf_counter() - begin}
 
 
 def main() -> None:
@@ -105,26 +107,27 @@ def main() -> None:
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--methods", nargs="+", default=["bayes", "sgd", "ewc"])
     parser.add_argument("--simulated", action="store_true")
+    parser.add_argument("--splits", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     out = options.out or Path(f"docs/results/tuning-{options.experiment}.jsonl")
     out.parent.mkdir(parents=True, exist_ok=True)
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    done = [{key: entry[key] for key in Trial._fields} for entry in known]
     trials = [
-        Trial(options.experiment, options.preset, name, settings, options.simulated)
+        Trial(options.experiment, options.preset, name, settings, options.simulated, options.splits)
         for name in options.methods
         for settings in TRIALS[name]
     ]
-    waiting = [each for each in trials if each._asdict() not in [{k: old[k] for k in Trial._fields} for old in known]]
     with ProcessPoolExecutor(options.workers) as pool:
-        for future in as_completed([pool.submit(run, trial) for trial in waiting]):
+        for future in as_completed([pool.submit(run, each) for each in trials if each._asdict() not in done]):
             entry = future.result()
             with out.open("a") as lines:
                 lines.write(json.dumps(entry) + "\n")
             print(
                 f"{entry['method']:13s} accuracy {entry['accuracy']:.4f} ece {entry['ece']:.4f} nll {entry['nll']:.3f} "
-                f"rates {entry['rates']} {entry['seconds']:.0f} s  {entry['settings']}",
+                f"rate {entry['rate']:.3f} {entry['seconds']:.0f} s  {entry['settings']}",
                 flush=True,
             )
 

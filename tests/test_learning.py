@@ -8,13 +8,16 @@ import torch
 
 from bayspike.errors import UserError
 from bayspike.learning import init_states, posteriors, train_batch
-from bayspike.network import NetworkConfig, build
+from bayspike.local import local_gradient, one_hot_targets
+from bayspike.network import NetworkConfig, build, step
+from bayspike.neurons import Reset
 from bayspike.posteriors import BinaryPoint, Gaussian
 from bayspike.quantize import Grid
 from bayspike.rules import SGD, STE, BernoulliVI, GaussianVI, Rule
+from bayspike.surrogates import SURROGATES
 from srm_reference import double_exponential
 
-F64 = torch.float64
+F32, F64 = torch.float32, torch.float64
 RULES = [
     SGD(lr=0.2),
     SGD(lr=0.2, grid=Grid(1 / 32)),
@@ -79,6 +82,35 @@ def test_sgd_over_time_equals_the_loop_written_out() -> None:
     assert float(report.accuracy) == pytest.approx((votes.argmax(1) == labels.numpy()).mean())
     np.testing.assert_allclose(report.rates, [np.mean(layer) for layer in emitted])
     assert float(report.rates.min()) > 0.1  # both layers fire
+
+
+@pytest.mark.parametrize("surrogate", SURROGATES)
+@pytest.mark.parametrize("reset", ["refractory", "zero", "subtract"])
+@pytest.mark.parametrize("recurrent", [False, True])
+def test_memory_used_again_changes_no_bit(surrogate: str, reset: Reset, recurrent: bool) -> None:
+    """Against the same loop with fresh memory at every step, of which nothing is ever written over."""
+    spikes, labels = two_classes(time=12)
+    network = build(NetworkConfig(20, (9, 7), 2, reset=reset, recurrent=recurrent, surrogate=surrogate, threshold=0.1))
+    rule = GaussianVI(lr=30.0, prior_precision=30.0, init_scale=6.0, temperature=1e-6)
+    targets = one_hot_targets(labels, 2, F32)
+    states = init_states(network, rule, torch.Generator().manual_seed(0))
+    expected = init_states(network, rule, torch.Generator().manual_seed(0))
+    states, report = train_batch(network, rule, states, spikes, labels, torch.Generator().manual_seed(1))
+    neurons, generator, fired = list(network.start(len(labels))), torch.Generator().manual_seed(1), 0.0
+    for frame in spikes.float():
+        arriving = frame
+        for index, layer in enumerate(network.layers):
+            drive = rule.drive(expected[index]._replace(scratch=None), generator)
+            done = step(layer, neurons[index], arriving, drive)
+            gradient, _ = local_gradient(layer, done, drive, arriving, targets)
+            expected[index] = rule.update(expected[index], gradient)
+            neurons[index], arriving = done.state, done.spikes
+        fired += float(arriving.mean())
+    assert 0 < fired / len(spikes) < 1
+    assert float(report.rates[-1]) == pytest.approx(fired / len(spikes))
+    for found, wanted in zip(states, expected, strict=True):
+        assert torch.equal(found.mean, wanted.mean)
+        assert torch.equal(found.precision, wanted.precision)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=rule_name)

@@ -20,7 +20,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "coreset-only": {"training.epochs": 20},
 }
 
-NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "readout_scale": 24.0}
+NETWORK = {"synapse_decay": 0.8, "membrane_decay": 0.8, "readout_scale": 24.0}
 _SMALL = {"downsample": 2}
 
 EXPERIMENT = Experiment(
