@@ -146,7 +146,8 @@ def main() -> None:
             lines.append(entry)
             with options.out.open("a") as out:
                 out.write(json.dumps(entry) + "\n")
-            print(f"{number}/{len(waiting)} {Run(*(entry[key] for key in Run._fields))}: {entry['accuracy']:.4f}")
+            run = Run(*(entry[key] for key in Run._fields))
+            print(f"{number}/{len(waiting)} {run}: {entry['accuracy']:.4f}", flush=True)
     draw(lines, options.picture)
 
 

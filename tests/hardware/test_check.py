@@ -7,9 +7,10 @@ from random_committee import random_weights
 
 from bayspike.hardware.check import compare_precision, float_run, precision, warnings
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network
-from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, run
+from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, probabilities, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.network import NetworkConfig, build, unroll
+from bayspike.predictors import Committee
 
 
 def complaints(weight, threshold, current_decay=4096, voltage_decay=4095, exponent=0, time=20, **more):
@@ -84,3 +85,16 @@ def test_binary_committees_decide_alike(spikes):
     answer = compare_precision(cuba, to_fixed_point(cuba), spikes)
     assert answer.same_decisions == 1.0
     assert answer.float_accuracy is None
+
+
+def test_integers_are_as_sure_as_floats_where_rounding_changes_hardly_a_spike(spikes):
+    """±1 weights, decays of a half and a whole threshold fall on the chip's grid. Two of twelve steps are deaf."""
+    spikes = spikes[:12]
+    network = build(NetworkConfig(30, (40, 20), 10, binary=True, threshold=1.0, synapse_decay=0.5, membrane_decay=0.5))
+    generator = torch.Generator().manual_seed(0)
+    weights = [torch.sign(torch.randn(2, *layer.shape, generator=generator)) for layer in network.layers]
+    cuba = from_network(network, weights)
+    integer = probabilities(to_fixed_point(cuba).network, spikes).mean(axis=0)
+    exact = Committee(network, weights).predict(torch.from_numpy(spikes)).probabilities[-1].numpy()
+    assert exact.max() > 0.3  # not all uniform
+    np.testing.assert_allclose(integer, exact, atol=0.01)

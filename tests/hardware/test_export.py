@@ -72,7 +72,7 @@ def test_the_self_test_is_what_the_float_network_says(network, spikes, tmp_path)
     for member in range(2):
         last = unroll(network, torch.from_numpy(spikes).double(), [w[member] for w in weights])[-1]
         np.testing.assert_array_equal(answers[member], last.numpy())
-        mean = torch.softmax(last @ network.layers[-1].readout.T, dim=-1).mean(dim=0)
+        mean = torch.softmax(last @ network.layers[-1].readout.T, dim=-1)[2:].mean(dim=0)  # two layers: two deaf steps
         np.testing.assert_allclose(test["probabilities"][member], mean.numpy(), rtol=1e-6)
 
 

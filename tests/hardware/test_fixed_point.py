@@ -168,9 +168,9 @@ def test_probabilities_do_not_depend_on_the_pieces(monkeypatch):
 
 
 def test_probabilities_are_the_mean_softmax_of_the_readout():
-    """One neuron that spikes at the second step only: half the time logits (0, 0), half (1, 0)."""
+    """One neuron that spikes at the second of three steps only: logits (1, 0), then (0, 0); the first step is deaf."""
     network = FixedPointNetwork((layer([[[12]], [[2]]]),), (np.array([[1.0], [0.0]], np.float32),))
-    answer = probabilities(network, np.array([1, 0], np.uint8).reshape(2, 1, 1))
+    answer = probabilities(network, np.array([1, 0, 0], np.uint8).reshape(3, 1, 1))
     sure = np.exp(1) / (np.exp(1) + 1)
     np.testing.assert_allclose(answer[0, 0], [(0.5 + sure) / 2, (1.5 - sure) / 2])
     np.testing.assert_allclose(answer[1, 0], [0.5, 0.5])

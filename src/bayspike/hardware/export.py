@@ -187,7 +187,7 @@ def _write_integers(
     runs = run(network, test)
     exact = float_run(committee, test)
     readout = network.readouts[-1]
-    probabilities = read_out(runs[-1].spikes, readout)
+    probabilities = read_out([layer.spikes for layer in runs], readout)
     if to == "fixed-point":
         save_network(staging / "network.safetensors", network)
     else:
@@ -195,7 +195,7 @@ def _write_integers(
             lava.write(staging / _member(member, to), network, member)
         save_arrays(staging / "readouts.safetensors", {f"readout_{i}": r for i, r in enumerate(network.readouts)})
     _save_test(staging, test, runs[-1].spikes, probabilities)
-    compared = precision(read_out(exact[-1], readout).mean(axis=0), probabilities.mean(axis=0), labels)
+    compared = precision(read_out(exact, readout).mean(axis=0), probabilities.mean(axis=0), labels)
     return {
         "quantisation": [
             {
@@ -218,7 +218,7 @@ def _write_nir(staging: Path, committee: CubaNetwork, test: NDArray[np.uint8]) -
     for member in range(committee.members):
         nir.write(staging / _member(member, "nir"), committee, member)
     exact = float_run(committee, test)
-    _save_test(staging, test, exact[-1], read_out(exact[-1], committee.readouts[-1]))
+    _save_test(staging, test, exact[-1], read_out(exact, committee.readouts[-1]))
     silent = [f"layer {i} is silent; lower its threshold." for i, spikes in enumerate(exact) if not spikes.any()]
     return {"warnings": silent}
 

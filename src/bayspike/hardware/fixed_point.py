@@ -17,7 +17,7 @@ A register of 24 bits wraps modulo 2²⁴. Lava's model subtracts 2²⁴ at most
 unless the input of a single step reaches 2¹⁸ (1,032 weights of 254 at once).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -169,15 +169,20 @@ def probabilities(network: FixedPointNetwork, spikes: NDArray[np.generic]) -> ND
     per_example = network.members * spikes.shape[0] * max(layer.neurons for layer in network.layers)
     rows = max(1, _SPIKES_AT_ONCE // per_example)
     parts = [
-        read_out(run(network, spikes[:, start : start + rows])[-1].spikes, network.readouts[-1])
+        read_out([layer.spikes for layer in run(network, spikes[:, start : start + rows])], network.readouts[-1])
         for start in range(0, spikes.shape[1], rows)
     ]
     return np.concatenate(parts, axis=1)
 
 
-def read_out(spikes: NDArray[np.uint8], readout: Floats) -> NDArray[np.float64]:
-    """softmax(B s_t) averaged over time: `(members, time, batch, neurons)` to `(members, batch, classes)`."""
-    logits = spikes.astype(np.float64) @ readout.astype(np.float64).T
+def read_out(layers: Sequence[NDArray[np.uint8]], readout: Floats) -> NDArray[np.float64]:
+    """softmax(B s_t) averaged over time: spikes `(members, time, batch, neurons)` to `(members, batch, classes)`.
+
+    Takes the spikes of all layers, of which it reads the last. As in the predictors the average begins with the first
+    step that can have heard the input: a spike takes one step per layer.
+    """
+    first = min(len(layers), layers[-1].shape[1] - 1)
+    logits = layers[-1][:, first:].astype(np.float64) @ readout.astype(np.float64).T
     logits -= logits.max(axis=-1, keepdims=True)
     weights = np.exp(logits)
     weights /= weights.sum(axis=-1, keepdims=True)
