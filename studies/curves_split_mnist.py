@@ -44,7 +44,7 @@ LEARNERS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ewc, strong": ("ewc", ("ewc.strength=1e-5",)),
 }
 SHARES = (0.0, 0.01, 0.025, 0.075, 0.15)
-IMAGES = (500, 1000, 3000, 6000, 20_000)
+IMAGES = (500, 1000, 3000, 6000)
 WRONG = (0.0, 0.1, 0.2, 0.3)
 FEW, USUAL = 3000, 0.075
 
