@@ -35,28 +35,40 @@ from bayspike.predictors import predict_samples
 Settings = dict[str, Any]
 
 
-def _crossed(rates: tuple[float, float], thresholds: tuple[float, float], last: Settings, **own: Any) -> list[Settings]:
-    """Two rates by two thresholds, and one more."""
-    every: list[Settings] = [{"lr": rate, "network.threshold": height} for rate in rates for height in thresholds]
-    return [own | each for each in [*every, last]]
-
-
-_WIDE = {"network.threshold": 0.25, "network.readout_scale": 48.0}
-_MIDDLE = {"network.threshold": 2.0}
-TRIALS: dict[str, list[Settings]] = {
-    "bayes": _crossed((100.0, 300.0), (0.25, 1.0), {"lr": 100.0, **_WIDE}),
-    "sgd": _crossed((0.12, 0.3), (0.25, 1.0), {"lr": 0.12, **_WIDE}),
-    "ewc": [
-        {"lr": 0.12, "network.threshold": 0.25, "strength": 1e-6},
-        {"lr": 0.3, "network.threshold": 0.25, "strength": 1e-6},
-        {"lr": 0.12, "network.threshold": 1.0, "strength": 1e-6},
-        {"lr": 0.12, "network.threshold": 0.25, "strength": 1e-4},
-        {"lr": 0.12, "strength": 1e-6, **_WIDE},
-    ],
-    "bayes-binary": _crossed((10.0, 30.0), (1.0, 4.0), {"lr": 10.0, **_MIDDLE}, sampling="neuron"),
-    "ste": _crossed((0.5, 2.0), (1.0, 4.0), {"lr": 0.5, **_MIDDLE}, init_scale=3.0),
-    "ewc-binary": _crossed((0.5, 2.0), (1.0, 4.0), {"lr": 0.5, **_MIDDLE}, init_scale=3.0, strength=1e-6),
+# Thresholds to try, real-valued and binary: how strong the input is differs from camera to camera.
+THRESHOLDS = {
+    "split-nmnist": ((0.25, 1.0), (1.0, 4.0)),
+    "dvs-gestures": ((0.25, 1.0), (1.0, 4.0)),
+    "mnist-dvs": ((1.0, 2.0), (4.0, 8.0)),
 }
+
+
+def trials(experiment: str) -> dict[str, list[Settings]]:
+    """Five a method: two rates by two thresholds, and the lower rate in one more network."""
+    real, binary = THRESHOLDS[experiment]
+
+    def crossed(low: float, high: float, heights: tuple[float, float], last: Settings, **own: Any) -> list[Settings]:
+        every: list[Settings] = [
+            {"lr": rate, "network.threshold": height} for rate in (low, high) for height in heights
+        ]
+        return [own | each for each in [*every, {"lr": low, **last}]]
+
+    wide = {"network.threshold": real[0], "network.readout_scale": 48.0}
+    middle = {"network.threshold": 2.0 if binary[0] < 2 else 16.0}
+    return {
+        "bayes": crossed(100.0, 300.0, real, wide),
+        "sgd": crossed(0.12, 0.3, real, wide),
+        "ewc": [
+            {"lr": 0.12, "network.threshold": real[0], "strength": 1e-6},
+            {"lr": 0.3, "network.threshold": real[0], "strength": 1e-6},
+            {"lr": 0.12, "network.threshold": real[1], "strength": 1e-6},
+            {"lr": 0.12, "network.threshold": real[0], "strength": 1e-4},
+            {"lr": 0.12, "strength": 1e-6, **wide},
+        ],
+        "bayes-binary": crossed(10.0, 30.0, binary, middle, sampling="neuron"),
+        "ste": crossed(0.5, 2.0, binary, middle, init_scale=3.0),
+        "ewc-binary": crossed(0.5, 2.0, binary, middle, init_scale=3.0, strength=1e-6),
+    }
 
 
 class Trial(NamedTuple):
@@ -103,7 +115,7 @@ def run(trial: Trial) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment")
+    parser.add_argument("experiment", choices=sorted(THRESHOLDS))
     parser.add_argument("--preset", default="demo")
     parser.add_argument("--methods", nargs="+", default=["bayes", "sgd", "ewc"])
     parser.add_argument("--simulated", action="store_true")
@@ -115,13 +127,14 @@ def main() -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     known = [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
     done = [{key: entry[key] for key in Trial._fields} for entry in known]
-    trials = [
+    grid = trials(options.experiment)
+    planned = [
         Trial(options.experiment, options.preset, name, settings, options.simulated, options.splits)
         for name in options.methods
-        for settings in TRIALS[name]
+        for settings in grid[name]
     ]
     with ProcessPoolExecutor(options.workers) as pool:
-        for future in as_completed([pool.submit(run, each) for each in trials if each._asdict() not in done]):
+        for future in as_completed([pool.submit(run, each) for each in planned if each._asdict() not in done]):
             entry = future.result()
             with out.open("a") as lines:
                 lines.write(json.dumps(entry) + "\n")
