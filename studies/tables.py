@@ -1,9 +1,14 @@
-"""The tables of docs/results.md from the summaries in docs/results, as Markdown on standard output.
+"""The tables of docs/results.md, made anew from the summaries in docs/results.
 
-python studies/tables.py docs/results/split-mnist.json
+    python studies/tables.py            # fill them in again
+    python studies/tables.py --check    # say whether they are what the summaries say
+
+A table stands between `<!-- KIND EXPERIMENT -->` and `<!-- end -->`; KIND is `scores`, `costs` or `chip`, EXPERIMENT
+the name of a summary.
 """
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -42,7 +47,7 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
     return found
 
 
-def table(summary: dict[str, Any]) -> str:
+def scores(summary: dict[str, Any]) -> str:
     """Markdown; columns that are empty throughout are left out."""
     lines = rows(summary)
     shown = [k for k in range(len(COLUMNS)) if any(line[k] for line in lines)]
@@ -66,8 +71,41 @@ def costs(summary: dict[str, Any]) -> str:
     return "\n".join(head)
 
 
+def chip(summary: dict[str, Any]) -> str:
+    """Float beside Loihi's integers."""
+    lines = ["| method | examples | float accuracy % | fixed-point accuracy % | same decisions % |", "|" + "---|" * 5]
+    for label, entry in summary["methods"].items():
+        found = entry.get("chip") or {"refused": "not looked at"}
+        if "refused" in found:
+            lines.append(f"| {label} | | | | {found['refused']} |")
+            continue
+        before, after, same = (
+            spread(found[key], 1, 100) for key in ("float_accuracy", "fixed_accuracy", "same_decisions")
+        )
+        lines.append(f"| {label} | {found['examples']} | {before} | {after} | {same} |")
+    return "\n".join(lines)
+
+
+KINDS = {"scores": scores, "costs": costs, "chip": chip}
+
+
+def fill(page: str, summaries: Path) -> str:
+    """The page with every marked table as the summaries have it."""
+
+    def write(marked: re.Match[str]) -> str:
+        summary = json.loads((summaries / f"{marked['name']}.json").read_text())
+        return f"{marked['begin']}\n\n{KINDS[marked['kind']](summary)}\n\n<!-- end -->"
+
+    kinds = "|".join(KINDS)
+    return re.sub(
+        rf"(?P<begin><!-- (?P<kind>{kinds}) (?P<name>[\w-]+) -->).*?<!-- end -->", write, page, flags=re.DOTALL
+    )
+
+
 if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        summary = json.loads(Path(name).read_text())
-        print(f"{summary['title']}{' (simulated data)' if summary['simulated'] else ''}\n\n{table(summary)}\n")
-        print(f"{costs(summary)}\n")
+    docs = Path(__file__).parents[1] / "docs"
+    old = (docs / "results.md").read_text()
+    new = fill(old, docs / "results")
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("docs/results.md is not what docs/results says: run python studies/tables.py." if new != old else 0)
+    (docs / "results.md").write_text(new)

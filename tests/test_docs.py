@@ -219,3 +219,9 @@ def test_public_names_exist_and_are_documented():
 def test_importing_the_package_does_not_load_torch():
     code = "import sys, bayspike; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_the_tables_of_results_are_what_the_summaries_say() -> None:
+    done = subprocess.run([sys.executable, ROOT / "studies/tables.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert (ROOT / "docs/results.md").read_text("utf-8").count("<!-- scores ") >= 7
