@@ -13,8 +13,8 @@ from bayspike.experiments.base import Experiment, Preset
 # studies/tune.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 3.0, "pull_every": 10},
-    "ewc": {"strength": 1e-6, "training.fisher_examples": 200},
-    "sgd": {"lr": 0.12, "init_scale": 3.0},
+    "ewc": {"lr": 0.12, "strength": 1e-6, "training.fisher_examples": 200},
+    "sgd": {"lr": 0.3, "init_scale": 3.0},
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0},
     "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 4.0},
     "ewc-binary": {"strength": 1e-6, "training.fisher_examples": 200},
