@@ -3,8 +3,8 @@
     python studies/tables.py            # fill them in again
     python studies/tables.py --check    # say whether they are what the summaries say
 
-A table stands between `<!-- KIND EXPERIMENT -->` and `<!-- end -->`; KIND is `scores`, `costs` or `chip`, EXPERIMENT
-the name of a summary.
+A table stands between `<!-- KIND EXPERIMENT -->` and `<!-- end -->`; KIND is one of KINDS below, EXPERIMENT the
+name of a summary.
 """
 
 import json
@@ -86,7 +86,17 @@ def chip(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-KINDS = {"scores": scores, "costs": costs, "chip": chip}
+def foreign(summary: dict[str, Any]) -> str:
+    """AUROC of telling foreign inputs by each score of uncertainty."""
+    lines = ["| method | predictor | by confidence | by entropy | by mutual information |", "|" + "---|" * 5]
+    for label, entry in summary["methods"].items():
+        found = (entry.get("ood_auroc") or {}).get("by_score", {})
+        cells = [spread(found.get(score), 3) for score in ("confidence", "entropy", "mutual_information")]
+        lines.append(f"| {label} | {entry['predictor']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+KINDS = {"scores": scores, "costs": costs, "chip": chip, "foreign": foreign}
 
 
 def fill(page: str, summaries: Path) -> str:

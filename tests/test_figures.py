@@ -209,6 +209,16 @@ def test_over_time_starts_at_one(tmp_path: Path, sheets: list[Any]) -> None:
     assert sheets[0].axes[0].lines[0].get_xdata().tolist() == [1, 2, 3]
 
 
+def test_over_time_names_the_models_of_every_column(tmp_path: Path, sheets: list[Any]) -> None:
+    figures.measures_over_time(tmp_path, {"real": {"A": SERIES, "B": SERIES}, "binary": {"C": SERIES, "B": SERIES}})
+    (legend,) = sheets[0].legends
+    assert [text.get_text() for text in legend.get_texts()] == ["A", "B", "C"]
+    styles = {
+        axes.get_title(): [(line.get_label(), line.get_color()) for line in axes.lines] for axes in sheets[0].axes[:2]
+    }
+    assert dict(styles["real"])["B"] == dict(styles["binary"])["B"] != dict(styles["binary"])["C"]
+
+
 def test_count_means_by_hand() -> None:
     counted = figures.count_means([[0.0, 0.0], [1.0, -1.0]], bins=3)
     assert counted["counts"] == [1, 2, 1]

@@ -32,9 +32,10 @@ def measures_over_time(
     sheet = new_sheet(width, 4.4)
     grid = sheet.subplots(3, len(results), squeeze=False, sharex=True, sharey="row")
     rows: list[tuple[Any, ...]] = []
+    order = list(dict.fromkeys(model for models in results.values() for model in models))
     for j, (column, models) in enumerate(results.items()):
-        for k, (model, result) in enumerate(models.items()):
-            style = series_style(k)
+        for model, result in models.items():
+            style = series_style(order.index(model))
             for i, (key, _) in enumerate(_MEASURES):
                 values = numbers(field(result, key, model), f"{key} of {column}, {model}", 1)
                 t = np.arange(1, len(values) + 1)
@@ -63,8 +64,9 @@ def measures_over_time(
             axes.grid(axis="y")
     for i in (0, 2):
         grid[i, 0].set_ylim(0, 1.02)
-    handles, names = grid[0, 0].get_legend_handles_labels()
-    sheet.legend(handles, names, loc="outside lower center", ncols=min(len(names), 1 + 2 * len(results)))
+    shown = {name: line for axes in grid[0] for line, name in zip(*axes.get_legend_handles_labels(), strict=True)}
+    lines = [shown[model] for model in order]
+    sheet.legend(lines, order, loc="outside lower center", ncols=min(len(order), 1 + 2 * len(results)))
     caption = (
         f"Accuracy (top), expected calibration error (middle) and mean confidence (bottom) on {data} against the "
         "time-step t: the decision at t is the one given if the signal stopped there. Bands, where drawn, "
