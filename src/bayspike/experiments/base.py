@@ -55,6 +55,19 @@ class Published:
     ece_std: float | None = None
 
 
+# What there is to see of learners of one task after the other; names as in `drawing`.
+CONTINUAL_FIGURES = (
+    "training_curves",
+    "final_boxes",
+    "accuracy_matrix",
+    "reliability",
+    "over_time",
+    "risk_coverage",
+    "top_classes",
+    "mean_parameters",
+)
+
+
 @dataclass(frozen=True)
 class Experiment:
     """One experiment of the paper, or of ours."""
@@ -65,7 +78,7 @@ class Experiment:
     presets: Mapping[str, Preset]
     tuned: Table
     stream: Callable[[Dataset], Stream]
-    figures: tuple[str, ...]
+    figures: tuple[str, ...] = CONTINUAL_FIGURES
     stand_in: str | None = None  # the simulated data set that may replace the real one
     published: tuple[Published, ...] = ()
     published_note: str = ""  # what to bear in mind when comparing

@@ -42,16 +42,6 @@ EXPERIMENT = Experiment(
             training={"epochs": 1, "evaluations": 4, **TRAINING},
         ),
     },
-    figures=(
-        "training_curves",
-        "final_boxes",
-        "accuracy_matrix",
-        "reliability",
-        "over_time",
-        "risk_coverage",
-        "top_classes",
-        "mean_parameters",
-    ),
     published=PUBLISHED,
     published_note="The paper's numbers are of split-MNIST with all 60,000 + 10,000 images.",
 )

@@ -57,15 +57,5 @@ EXPERIMENT = Experiment(
             data={"time": 80},
         ),
     },
-    figures=(
-        "training_curves",
-        "final_boxes",
-        "accuracy_matrix",
-        "reliability",
-        "over_time",
-        "risk_coverage",
-        "top_classes",
-        "mean_parameters",
-    ),
     published_note="The paper shows MNIST-DVS in figures only.",
 )

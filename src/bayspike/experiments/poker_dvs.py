@@ -43,15 +43,5 @@ EXPERIMENT = Experiment(
             training={"epochs": 10, "evaluations": 4, **_SMALL},
         ),
     },
-    figures=(
-        "training_curves",
-        "final_boxes",
-        "accuracy_matrix",
-        "reliability",
-        "over_time",
-        "risk_coverage",
-        "top_classes",
-        "mean_parameters",
-    ),
     published_note="The paper does not have this experiment.",
 )

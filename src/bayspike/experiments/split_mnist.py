@@ -7,7 +7,7 @@ over T = 50 steps, coresets of 7.5 % of every class, mini-batches of 64.
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import Experiment, Preset, Published
+from bayspike.experiments.base import CONTINUAL_FIGURES, Experiment, Preset, Published
 
 PUBLISHED = (
     Published("TACOS (full precision)", "tacos", "point", 0.8345, 0.0055),
@@ -69,16 +69,6 @@ EXPERIMENT = Experiment(
             judging={"interim_examples": 1000},
         ),
     },
-    figures=(
-        "training_curves",
-        "final_boxes",
-        "accuracy_matrix",
-        "reliability",
-        "over_time",
-        "risk_coverage",
-        "foreign_confidence",
-        "top_classes",
-        "mean_parameters",
-    ),
+    figures=(*CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
 )

@@ -61,15 +61,5 @@ EXPERIMENT = Experiment(
             data={"time": 20, "options": _SMALL},
         ),
     },
-    figures=(
-        "training_curves",
-        "final_boxes",
-        "accuracy_matrix",
-        "reliability",
-        "over_time",
-        "risk_coverage",
-        "top_classes",
-        "mean_parameters",
-    ),
     published_note="The paper does not have this experiment.",
 )
