@@ -27,7 +27,8 @@ class LocalGradient(NamedTuple):
     """The two factors of every example's gradient, `delta (batch, neurons)` and `pre (batch, pre)`.
 
     Also carries what some rules look at besides: the drive (hence the weights) the gradient was taken at, and the
-    raw spikes of both sides at this time-step.
+    raw spikes of both sides at this time-step. In training its memory is used again: a rule that needs something of it
+    at the next time-step keeps a copy.
     """
 
     delta: Tensor
