@@ -70,7 +70,8 @@ def trials(experiment: str) -> dict[str, list[Settings]]:
         ]
         return [own | each for each in [*every, {"lr": low, **last}]]
 
-    wide = {"network.threshold": real[0], "network.readout_scale": 48.0}
+    # the gestures' preset has the larger read-out already
+    wide = {"network.threshold": real[0], "network.readout_scale": 24.0 if experiment == "dvs-gestures" else 48.0}
     middle = {"network.threshold": 2.0 if binary[0] < 2 else 16.0}
     grid = {
         "bayes": crossed(100.0, 300.0, real, wide),
