@@ -14,6 +14,7 @@ from bayspike.denormals import flushed_denormals
 from bayspike.errors import UserError, require_range
 from bayspike.local import LocalGradient, local_gradient, one_hot_targets
 from bayspike.network import Network, check_spikes, step
+from bayspike.neurons import NeuronState
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State
 from bayspike.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
@@ -92,7 +93,8 @@ def _present(
     """The loop over time."""
     states, time = list(states), len(spikes)
     # memory is used in turn: a step writes its neurons over those of the step before last, its gradient over the last
-    neurons, spares = list(network.start(len(targets))), list(network.start(len(targets)))
+    neurons = list(network.start(len(targets)))
+    spares: list[NeuronState | None] = [None for _ in network.layers]
     gradients: list[LocalGradient | None] = [None for _ in network.layers]
     pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
     rule = pulled.without_pull() if pulled else rule
