@@ -3,8 +3,9 @@
     python benchmarks/training_step.py [--json] [--shape 784x400 2048x4096] [--threads 1 2] [--rule bayes ...]
                                        [--inputs noise digits]
 
-A step is the whole of it: encoding, forward pass, local gradient, update; a layer with ten classes, batch 64, a full
-prior and the pull towards it. For each rule the time of a step is set
+A step is the whole of it: encoding, forward pass, local gradient, update; a layer with ten classes, batch 64, T = 50, a
+full prior and the pull towards it: once a mini-batch (`pull_every=50`), or at every step where it says so. For each
+rule the time of a step is set
 
 - `over_products`  over that of the matrix products the rule cannot avoid, each into memory that is there already;
 - `over_usual`     over that of the same rule written the usual way in PyTorch (see rivals.py);
@@ -50,11 +51,11 @@ from bayspike.learning import init_states, train_batch
 from bayspike.network import Network, NetworkConfig, build
 from bayspike.rules import SGD, STE, BernoulliVI, GaussianVI, Rule
 
-BATCH = 64
+BATCH, TIME = 64, 50
 RULES: dict[tuple[str, str], Rule] = {
     ("sgd", "-"): SGD(),
     ("ste", "-"): STE(),
-    ("bayes", "neuron"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION, pull_every=10),
+    ("bayes", "neuron"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION, pull_every=TIME),
     ("bayes", "neuron, pull at every step"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION),
     ("bayes", "synapse"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION, sampling="synapse"),
     ("bayes-binary", "neuron"): BernoulliVI(sampling="neuron"),
@@ -137,8 +138,8 @@ def forget_peak() -> None:
 def measure(name: str, key: tuple[str, str], neurons: int, images: Tensor, repeats: int) -> dict[str, float]:
     """In this process: memory first, then time, in turn with the products."""
     large, slow = images.shape[1] * neurons > 10**6, name == "usual" and key[0] == "bayes"
-    time = (1 if slow else 10) if large else (2 if slow else 50)
-    repeats = min(repeats, 3) if slow else repeats
+    time = (1 if large else 2) if slow else TIME
+    repeats = min(repeats, 3 if slow else 5 if large else repeats)
     torch.mm(torch.rand(64, 64), torch.rand(64, 64))  # what the libraries themselves need is not counted
     forget_peak()
     before = peak()
