@@ -85,7 +85,7 @@ def test_a_potential_at_the_threshold_does_not_fire() -> None:
 @pytest.mark.parametrize("slope", [0.5, 4.0])
 def test_a_surrogate_is_the_derivative_of_a_step_from_zero_to_one(name: str, slope: float) -> None:
     distance = torch.linspace(-500 / slope, 500 / slope, 400_000, dtype=F64)
-    height = surrogate(name)(distance.clone(), slope)
+    height = surrogate(name)(distance, slope)
     assert float(height.min()) >= 0
     assert float(torch.trapezoid(height, distance)) == pytest.approx(1, abs=0.01)  # fast_sigmoid has heavy tails
     assert torch.allclose(height, height.flip(0))

@@ -9,10 +9,8 @@ import torch
 from torch import Tensor
 
 
-def normal(shape: Sequence[int], like: Tensor, generator: torch.Generator, out: Tensor | None = None) -> Tensor:
-    """Standard normal numbers of the type and on the device of `like`; into the memory of `out` where it can be."""
-    if out is not None and out.device == generator.device:
-        return torch.randn(*shape, generator=generator, out=out)
+def normal(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Tensor:
+    """Standard normal numbers of the type and on the device of `like`."""
     return torch.randn(*shape, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
 
 

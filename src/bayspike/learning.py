@@ -12,9 +12,8 @@ from torch import Tensor
 
 from bayspike.denormals import flushed_denormals
 from bayspike.errors import UserError, require_range
-from bayspike.local import LocalGradient, local_gradient, one_hot_targets
+from bayspike.local import local_gradient, one_hot_targets
 from bayspike.network import Network, check_spikes, step
-from bayspike.neurons import NeuronState
 from bayspike.posteriors import Posterior
 from bayspike.rules.base import Rule, State
 from bayspike.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
@@ -91,11 +90,8 @@ def _present(
     burn_in: int,
 ) -> tuple[list[State], BatchReport]:
     """The loop over time."""
-    states, time = list(states), len(spikes)
-    # memory is used in turn: a step writes its neurons over those of the step before last, its gradient over the last
-    neurons = list(network.start(len(targets)))
-    spares: list[NeuronState | None] = [None for _ in network.layers]
-    gradients: list[LocalGradient | None] = [None for _ in network.layers]
+    time, spares = len(spikes), [layer.start(len(targets)).synapses for layer in network.layers]
+    states, neurons = list(states), list(network.start(len(targets)))
     pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
     rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
@@ -105,9 +101,8 @@ def _present(
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
             done = step(layer, neurons[index], arriving, drive, spares[index])
-            spares[index], neurons[index] = neurons[index], done.state
-            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, gradients[index])
-            gradients[index] = gradient
+            spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
+            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
                 if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):

@@ -27,8 +27,7 @@ class LocalGradient(NamedTuple):
     """The two factors of every example's gradient, `delta (batch, neurons)` and `pre (batch, pre)`.
 
     Also carries what some rules look at besides: the drive (hence the weights) the gradient was taken at, and the
-    raw spikes of both sides at this time-step. In training its memory is used again: a rule that needs something of it
-    at the next time-step keeps a copy.
+    raw spikes of both sides at this time-step.
     """
 
     delta: Tensor
@@ -36,7 +35,6 @@ class LocalGradient(NamedTuple):
     drive: Drive
     pre_spikes: Tensor  # (batch, inputs), as they arrived
     post_spikes: Tensor  # (batch, neurons)
-    post: Tensor | None = None  # the factor σ'(u − ϑ) that is part of delta
 
     @property
     def batch(self) -> int:
@@ -66,22 +64,19 @@ class LocalError(NamedTuple):
     error: Tensor  # e_i = ∂L/∂s_i, (batch, neurons)
 
 
-def local_error(layer: Layer, spikes: Tensor, targets: Tensor, out: Tensor | None = None) -> LocalError:
+def local_error(layer: Layer, spikes: Tensor, targets: Tensor) -> LocalError:
     """Eq. dcll-loss and its derivative: e = Bᵀ(softmax(B s) − y). `targets` one-hot `(batch, classes)`."""
     probabilities = torch.softmax(spikes @ layer.readout.T, dim=1)
-    return LocalError(probabilities, torch.mm(probabilities - targets, layer.readout, out=out))
+    return LocalError(probabilities, (probabilities - targets) @ layer.readout)
 
 
 def local_gradient(
-    layer: Layer, done: LayerStep, drive: Drive, spikes_in: Tensor, targets: Tensor, spare: LocalGradient | None = None
+    layer: Layer, done: LayerStep, drive: Drive, spikes_in: Tensor, targets: Tensor
 ) -> tuple[LocalGradient, Tensor]:
-    """The gradient of one layer at one time-step, and the layer's probabilities.
-
-    `spare` is an old gradient, no longer needed, whose memory the new one may use.
-    """
-    probabilities, error = local_error(layer, done.spikes, targets, spare.delta if spare else None)
-    post = layer.neuron.post(done.potential, spare.post if spare else None)
-    return LocalGradient(error.mul_(post), done.pre, drive, spikes_in, done.spikes, post), probabilities
+    """The gradient of one layer at one time-step, and the layer's probabilities."""
+    probabilities, error = local_error(layer, done.spikes, targets)
+    delta = error.mul_(layer.neuron.post(done.potential))
+    return LocalGradient(delta, done.pre, drive, spikes_in, done.spikes), probabilities
 
 
 def one_hot_targets(labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:

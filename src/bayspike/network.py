@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
-from bayspike.filters import DoubleExponential, Filter
+from bayspike.filters import DoubleExponential, Filter, TraceState
 from bayspike.neurons import Neuron, NeuronState, Reset
 
 
@@ -68,8 +68,8 @@ class Layer:
     def start(self, batch: int) -> NeuronState:
         """The state before the first time-step."""
         dtype, device = self.readout.dtype, self.readout.device
-        refractory, spikes = torch.zeros(2, batch, self.neurons, dtype=dtype, device=device)
-        return NeuronState(self.neuron.filter.start(batch, self.pre, dtype, device), refractory, spikes)
+        zeros = torch.zeros(batch, self.neurons, dtype=dtype, device=device)
+        return NeuronState(self.neuron.filter.start(batch, self.pre, dtype, device), zeros, zeros)
 
 
 class LayerStep(NamedTuple):
@@ -82,20 +82,19 @@ class LayerStep(NamedTuple):
 
 
 def step(
-    layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive, spare: NeuronState | None = None
+    layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive, spare: TraceState | None = None
 ) -> LayerStep:
     """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step.
 
-    `spare` is an old state, no longer needed, whose memory the new one may use (see `Filter.step`).
+    `spare`: memory for the new traces, see `Filter.step`.
     """
     neuron, pre = layer.neuron, state.synapses.trace
     potential = drive(pre).sub_(state.refractory)
-    # into numbers, since that is vectorised, unlike a bool result
-    spikes = torch.gt(potential, neuron.threshold, out=spare.spikes if spare else torch.empty_like(potential))
+    spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = torch.cat([spikes_in.to(spikes.dtype), spikes], dim=1) if layer.recurrent else spikes_in
     following = NeuronState(
-        neuron.filter.step(state.synapses, arriving, spare.synapses if spare else None),
-        neuron.next_refractory(state.refractory, spikes, potential, spare.refractory if spare else None),
+        neuron.filter.step(state.synapses, arriving, spare),
+        neuron.next_refractory(state.refractory, spikes, potential),
         spikes,
     )
     return LayerStep(following, pre, potential, spikes)

@@ -56,22 +56,19 @@ class Neuron:
                 f"{type(self.filter).__name__}; choose reset='refractory' or the DoubleExponential filter."
             )
 
-    def post(self, potential: Tensor, out: Tensor | None = None) -> Tensor:
+    def post(self, potential: Tensor) -> Tensor:
         """The post-synaptic factor σ'(u − ϑ) of eq. loss-sg-der."""
-        distance = torch.sub(potential, self.threshold, out=out)
-        return surrogate(self.surrogate)(distance, self.slope / self.threshold)
+        return surrogate(self.surrogate)(potential - self.threshold, self.slope / self.threshold)
 
-    def next_refractory(
-        self, refractory: Tensor, spikes: Tensor, potential: Tensor, out: Tensor | None = None
-    ) -> Tensor:
+    def next_refractory(self, refractory: Tensor, spikes: Tensor, potential: Tensor) -> Tensor:
         """R of the next time-step."""
         if self.reset == "refractory":
             height = self.refractory_height * self.threshold
-            return torch.mul(refractory, self.refractory_decay, out=out).add_(spikes, alpha=height)
+            return refractory.mul(self.refractory_decay).add_(spikes, alpha=height)
         assert isinstance(self.filter, DoubleExponential)
         if self.reset == "zero":
-            return torch.addcmul(refractory, spikes, potential, out=out).mul_(self.filter.membrane_decay)
-        return torch.add(refractory, spikes, alpha=self.threshold, out=out).mul_(self.filter.membrane_decay)
+            return torch.addcmul(refractory, spikes, potential).mul_(self.filter.membrane_decay)
+        return torch.add(refractory, spikes, alpha=self.threshold).mul_(self.filter.membrane_decay)
 
 
 class NeuronState(NamedTuple):

@@ -42,7 +42,6 @@ class Scratch(NamedTuple):
 
     block: Tensor  # as much as one block of a weight matrix
     squares: Tensor | None = None  # of the traces: a drive leaves them for the update
-    sheets: tuple[Tensor, Tensor, Tensor] | None = None  # potentials, their variances, noise: (batch, neurons) each
 
 
 class SampledWeights(NamedTuple):
@@ -58,7 +57,7 @@ class SampledWeights(NamedTuple):
 
 @dataclass
 class SampledPotential:
-    """Potentials drawn at the neurons, independently for every example. The next call writes over its result."""
+    """Potentials drawn at the neurons, independently for every example."""
 
     mean: Tensor
     precision: Tensor
@@ -67,20 +66,19 @@ class SampledPotential:
     scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
-        block, squares, sheets = self.scratch
-        if squares is None or sheets is None or squares.shape != pre.shape:
-            squares, sheet = torch.empty_like(pre), pre.new_empty(len(pre), len(self.mean))
-            sheets = (sheet, torch.empty_like(sheet), torch.empty_like(sheet))
-            self.scratch = Scratch(block, squares, sheets)
-        potential, variance, noise = sheets
+        squares = self.scratch.squares
+        if squares is None or squares.shape != pre.shape:
+            squares = torch.empty_like(pre)
+            self.scratch = Scratch(self.scratch.block, squares)
         torch.mul(pre, pre, out=squares)
-        torch.mm(pre, self.mean.T, out=potential)
+        potential = pre @ self.mean.T
+        variance = torch.empty_like(potential)
         for precision, out in row_blocks(self.precision, variance.T):
-            inverse = torch.reciprocal(precision, out=block[: len(precision)])
+            inverse = torch.reciprocal(precision, out=self.scratch.block[: len(precision)])
             torch.mm(squares, inverse.T, out=out.T)
         if self.rounding > 0:
             variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
-        noise = draws.normal(noise.shape, noise, self.generator, out=noise)
+        noise = draws.normal(potential.shape, potential, self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
 
@@ -158,16 +156,14 @@ class GaussianVI:
         return SampledWeights(weights if self.grid is None else self.grid.round(weights))
 
     def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
-        rate, pull, share = self.precision_rate, self.pull, 1 / gradient.batch
-        delta, traces, drive = gradient.delta, gradient.pre, gradient.drive
+        rate, pull, drive, share = self.precision_rate, self.pull, gradient.drive, 1 / gradient.batch
         scratch = drive.scratch if isinstance(drive, SampledPotential) else _scratch(state)
-        if isinstance(drive, SampledPotential) and scratch.squares is not None and scratch.sheets is not None:
-            squared_traces, squared_delta = scratch.squares, torch.mul(delta, delta, out=scratch.sheets[2])
-        else:
-            squared_traces, squared_delta = traces.square(), delta.square()
+        squares = scratch.squares if isinstance(drive, SampledPotential) else None
+        traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
+        delta = gradient.delta.T
         # with the pull left out (see `pull_every`) the prior is not touched
         matrices = state[:4] if pull > 0 else state[:2]
-        for mean, precision, *prior, rows, squared_rows in row_blocks(*matrices, delta.T, squared_delta.T):
+        for mean, precision, *prior, rows, squared_rows in row_blocks(*matrices, delta, delta.square()):
             step = scratch.block[: len(mean)]
             if prior:
                 prior_mean, prior_precision = prior
