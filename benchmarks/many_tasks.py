@@ -26,11 +26,11 @@ from bayspike.continual import Progress, Stream, StreamConfig, permuted, run_str
 from bayspike.data.base import Dataset
 from bayspike.data.catalogue import load
 from bayspike.figures.style import WIDTH, new_sheet, plot_line, series_style, styled
-from bayspike.learning import posteriors
+from bayspike.learning.batch import posteriors
 from bayspike.metrics import accuracy
-from bayspike.network import Network, NetworkConfig, build
-from bayspike.predictors import Point, predict_samples
+from bayspike.predict.predictors import Point, predict_samples
 from bayspike.rules import SGD, GaussianVI, Rule
+from bayspike.spiking.network import Network, NetworkConfig, build
 
 TIME, TRAIN, TEST, NEURONS = 15, 320, 200, 50
 BAYES = GaussianVI(lr=3000.0, prior_precision=1000.0, temperature=1e-2 / 3000)

@@ -17,10 +17,11 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bayspike.data import encoders, nmnist
-from bayspike.data.aedat import read_aedat2, read_aedat3
-from bayspike.data.event_files import read_gesture_npy, read_nmnist
-from bayspike.data.events import Events, binned
+from bayspike.data import encoders
+from bayspike.data.files.aedat import read_aedat2, read_aedat3
+from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
+from bayspike.data.files.events import Events, binned
+from bayspike.data.sets import nmnist
 
 EVENTS = 1_000_000
 RUNS = 7

@@ -13,7 +13,7 @@ from torch.func import grad, vmap
 from torch.nn.functional import cross_entropy
 
 from bayspike.data.encoders import rate
-from bayspike.network import Layer
+from bayspike.spiking.network import Layer
 
 LR, RHO, PRECISION, BINARY_LR = 1000.0, 1e-8, 3000.0, 1.0
 Batch = Callable[[int], None]  # trains on one mini-batch of that many time-steps

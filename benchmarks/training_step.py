@@ -47,9 +47,9 @@ from rivals import LR, PRECISION, RHO, Batch, UsualWay, snntorch_batch
 from torch import Tensor
 
 from bayspike.data.encoders import rate
-from bayspike.learning import init_states, train_batch
-from bayspike.network import Network, NetworkConfig, build
+from bayspike.learning.batch import init_states, train_batch
 from bayspike.rules import SGD, STE, BernoulliVI, GaussianVI, Rule
+from bayspike.spiking.network import Network, NetworkConfig, build
 
 BATCH, TIME = 64, 50
 RULES: dict[tuple[str, str], Rule] = {

@@ -10,7 +10,7 @@ import torch
 
 import bayspike
 from bayspike.data.encoders import pack
-from bayspike.data.events import Events, binned
+from bayspike.data.files.events import Events, binned
 
 SIDE, TIME, STEP = 16, 32, 1000  # pixels, time-steps, µs of a time-step
 CORNERS = ("upper left", "upper right", "lower left", "lower right")

@@ -12,10 +12,10 @@ import torch
 from torch import Tensor
 
 from bayspike import SGD, NetworkConfig, StreamConfig, build, data, judge_with, run_stream, split_by_class
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import Point
+from bayspike.posteriors.distributions import Point
 from bayspike.rules import initial_weights
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 
 class MomentumState(NamedTuple):

@@ -22,18 +22,20 @@ from typing import Any, NamedTuple
 import torch
 
 from bayspike.continual.judging import score
-from bayspike.continual.protocol import generator_for, run_stream
+from bayspike.continual.methods import build_rule, method
+from bayspike.continual.protocol import run_stream
 from bayspike.continual.tasks import split_by_class
 from bayspike.data import Dataset, load
 from bayspike.data.base import Samples
-from bayspike.experiments.base import Changes, resolve
-from bayspike.experiments.judging import headline, make_predictor
-from bayspike.experiments.methods import build_rule, method
-from bayspike.experiments.prepare import stratified
 from bayspike.experiments.split_mnist import EXPERIMENT
-from bayspike.learning import posteriors
-from bayspike.network import build
-from bayspike.predictors import predict_samples
+from bayspike.learning.batch import posteriors
+from bayspike.predict.by_name import make_predictor
+from bayspike.predict.predictors import predict_samples
+from bayspike.runs.examination import headline
+from bayspike.runs.plan.prepare import stratified
+from bayspike.runs.plan.resolve import Changes, resolve
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import build
 
 # The experiment's own settings, and both ways of holding on to the past with a hundred to a thousand times the weight.
 LEARNERS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -17,14 +17,14 @@ from pathlib import Path
 
 import torch
 
-from bayspike.checkpoints import load_model
-from bayspike.continual.protocol import generator_for
+from bayspike.continual.methods import method
 from bayspike.data import load
 from bayspike.data.base import StaticSamples
-from bayspike.data.mnist import find_files, shuffled_pixels
-from bayspike.experiments.methods import method
+from bayspike.data.sets.mnist import find_files, shuffled_pixels
 from bayspike.metrics.foreign import detect_foreign
-from bayspike.predictors import Committee, Point, Prediction, predict_samples
+from bayspike.predict.predictors import Committee, Point, Prediction, predict_samples
+from bayspike.runs.models import load_model
+from bayspike.seeds import generator_for
 
 COUNT = 2000
 

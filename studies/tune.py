@@ -23,16 +23,19 @@ from typing import Any, NamedTuple
 import torch
 
 from bayspike.continual.judging import score
-from bayspike.continual.protocol import generator_for, run_stream
+from bayspike.continual.methods import method
+from bayspike.continual.protocol import run_stream
 from bayspike.data.base import Dataset, stratified_split
-from bayspike.experiments.base import Changes, Experiment, resolve
-from bayspike.experiments.config import DataOptions, jobs_of
-from bayspike.experiments.judging import headline, make_predictor
-from bayspike.experiments.methods import method
-from bayspike.experiments.prepare import load_data, prepare
 from bayspike.experiments.registry import experiment
-from bayspike.learning import posteriors
-from bayspike.predictors import predict_samples
+from bayspike.learning.batch import posteriors
+from bayspike.predict.by_name import make_predictor
+from bayspike.predict.predictors import predict_samples
+from bayspike.runs.examination import headline
+from bayspike.runs.plan.config import DataOptions, jobs_of
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.prepare import load_data, prepare
+from bayspike.runs.plan.resolve import Changes, resolve
+from bayspike.seeds import generator_for
 
 Settings = dict[str, Any]
 

@@ -17,14 +17,15 @@ from typing import Any
 import torch
 
 from bayspike.continual.judging import score
-from bayspike.continual.protocol import StreamConfig, coreset_only, generator_for, run_stream
+from bayspike.continual.methods import build_rule, method
+from bayspike.continual.protocol import StreamConfig, coreset_only, run_stream
 from bayspike.continual.tasks import joint, split_by_class
 from bayspike.data import Dataset, load
 from bayspike.data.base import stratified_split
-from bayspike.experiments.methods import build_rule, method
-from bayspike.learning import posteriors
-from bayspike.network import NetworkConfig, build
-from bayspike.predictors import Committee, Point, predict_samples
+from bayspike.learning.batch import posteriors
+from bayspike.predict.predictors import Committee, Point, predict_samples
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import NetworkConfig, build
 
 FULL = 60_000
 NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "slope": 4.0, "readout_scale": 16.0}

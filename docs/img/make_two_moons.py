@@ -12,7 +12,7 @@ import torch
 
 from bayspike import SGD, Committee, GaussianVI, NetworkConfig, Point, StreamConfig, build, predict_samples, run_stream
 from bayspike.continual import Stream, Task
-from bayspike.data.two_moons import CODE, grid, load
+from bayspike.data.sets.two_moons import CODE, grid, load
 from bayspike.figures import confidence_maps
 
 SIDE, TIME = 40, 50

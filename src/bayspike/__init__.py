@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from bayspike.continual import StreamConfig, Task, judge_with, run_stream, split_by_class
     from bayspike.data import CoordinateSamples, Dataset, SpikeSamples, StaticSamples
     from bayspike.errors import UserError
-    from bayspike.filters import DoubleExponential, Resonator
     from bayspike.hardware.export import export, verify
-    from bayspike.learning import init_states, train_batch
-    from bayspike.network import NetworkConfig, build
-    from bayspike.predictors import Committee, Ensemble, Point, predict_samples
-    from bayspike.quantize import Grid
+    from bayspike.learning.batch import init_states, train_batch
+    from bayspike.posteriors.grid import Grid
+    from bayspike.predict.predictors import Committee, Ensemble, Point, predict_samples
+    from bayspike.predict.watching import calibrate_foreign
     from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI
-    from bayspike.stream import calibrate_foreign
+    from bayspike.spiking.filters import DoubleExponential, Resonator
+    from bayspike.spiking.network import NetworkConfig, build
 
 __all__ = [
     "EWC",
@@ -70,14 +70,14 @@ _HOMES = {
     "continual": ("StreamConfig", "Task", "judge_with", "run_stream", "split_by_class"),
     "data": ("CoordinateSamples", "Dataset", "SpikeSamples", "StaticSamples"),
     "errors": ("UserError",),
-    "filters": ("DoubleExponential", "Resonator"),
     "hardware.export": ("export", "verify"),
-    "learning": ("init_states", "train_batch"),
-    "network": ("NetworkConfig", "build"),
-    "predictors": ("Committee", "Ensemble", "Point", "predict_samples"),
-    "quantize": ("Grid",),
+    "learning.batch": ("init_states", "train_batch"),
+    "posteriors.grid": ("Grid",),
+    "predict.predictors": ("Committee", "Ensemble", "Point", "predict_samples"),
+    "predict.watching": ("calibrate_foreign",),
     "rules": ("EWC", "SGD", "STE", "TACOS", "BernoulliVI", "GaussianVI"),
-    "stream": ("calibrate_foreign",),
+    "spiking.filters": ("DoubleExponential", "Resonator"),
+    "spiking.network": ("NetworkConfig", "build"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

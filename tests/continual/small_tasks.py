@@ -9,8 +9,8 @@ from torch import Tensor
 from bayspike.continual import Progress, Stream, split_by_class
 from bayspike.data.base import Dataset, Samples, SpikeSamples, StaticSamples
 from bayspike.data.encoders import pack
-from bayspike.network import Network, NetworkConfig, build
 from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.spiking.network import Network, NetworkConfig, build
 
 RULES: dict[str, Rule] = {
     "sgd": SGD(lr=0.1),

@@ -36,12 +36,12 @@ import torch
 from scipy.linalg import hadamard
 from torch import Tensor
 
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import Bernoulli
+from bayspike.posteriors.distributions import Bernoulli
 from bayspike.rules import BernoulliVI, GaussianVI
 from bayspike.rules.bernoulli import BernoulliState, SampledBinaryPotential
 from bayspike.rules.gaussian import GaussianState
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 SIGMA2, P0 = 0.5, 8.0
 M0 = np.array([[0.2, 0.1, -0.3], [0.1, -0.2, 0.4]])

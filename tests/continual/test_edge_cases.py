@@ -10,7 +10,7 @@ from bayspike.continual import Progress, Stream, StreamConfig, Task, judge_with,
 from bayspike.continual.coresets import Selection
 from bayspike.continual.replay import Mixing
 from bayspike.errors import UserError
-from bayspike.learning import init_states, train_batch
+from bayspike.learning.batch import init_states, train_batch
 from bayspike.rules import Rule
 
 CONFIG = StreamConfig(batch=8, coreset_share=0.2)

@@ -7,10 +7,10 @@ import torch
 from small_tasks import RULES, small_network, small_stream
 
 from bayspike.continual import judge_with, score
-from bayspike.continual.protocol import generator_for
-from bayspike.learning import init_states, posteriors
-from bayspike.network import unroll
+from bayspike.learning.batch import init_states, posteriors
 from bayspike.rules import GaussianVI
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import unroll
 
 
 def test_scores_by_hand() -> None:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from bayspike.continual.replay import Mixing, fetch, plan_task
 from bayspike.errors import UserError
-from bayspike.fisher import example_gradients
-from bayspike.network import NetworkConfig, build
+from bayspike.learning.fisher import example_gradients
+from bayspike.spiking.network import NetworkConfig, build
 
 MODES: list[Mixing] = ["balanced", "pooled", "none"]
 

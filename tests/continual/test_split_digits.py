@@ -24,12 +24,11 @@ from bayspike.continual import (
     split_by_class,
     summarise,
 )
-from bayspike.continual.judging import Kind
 from bayspike.data.base import Dataset, stratified_split
 from bayspike.data.catalogue import load
-from bayspike.learning import posteriors
-from bayspike.network import NetworkConfig, build
+from bayspike.learning.batch import posteriors
 from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.spiking.network import NetworkConfig, build
 
 CONFIG = StreamConfig()
 BAYES = GaussianVI(lr=2000.0, prior_precision=1000.0, temperature=1e-6)
@@ -73,7 +72,7 @@ def average_accuracy(method: str, seed: int = 0) -> float:
     done = run_stream(network, rule, stream, replace(config, seed=seed))
     if method in ("EWC", "Bayes"):
         assert memory_of(stream, done).coresets == 10 * 15 * 784  # the same for both: 15 images of every class
-    kind: Kind = "committee" if isinstance(rule, GaussianVI | BernoulliVI) else "point"
+    kind: str = "committee" if isinstance(rule, GaussianVI | BernoulliVI) else "point"
     tasks, _ = judge_with(network, (kind,))(posteriors(rule, done.states), stream.judges, seed)[kind]
     return sum(scores.accuracy for scores in tasks) / len(tasks)
 

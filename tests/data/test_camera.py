@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from bayspike.data.camera import Camera, record, recorded_events, recorded_spikes
+from bayspike.data.simulated.camera import Camera, record, recorded_events, recorded_spikes
 from bayspike.errors import UserError
 
 IDEAL = Camera(on_threshold=0.25, off_threshold=0.25, mismatch=0, refractory=0, response=0)

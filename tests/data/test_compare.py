@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from bayspike.data import compare
-from bayspike.data.events import Events
+from bayspike.data.files.events import Events
+from bayspike.data.simulated import compare
 
 
 def make(rows, side=48):

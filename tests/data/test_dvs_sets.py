@@ -5,7 +5,7 @@ import pytest
 import torch
 import writers
 
-from bayspike.data import dvs_gesture, mnist_dvs
+from bayspike.data.sets import dvs_gesture, mnist_dvs
 from bayspike.errors import UserError
 
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import writers
 
-from bayspike.data.aedat import read_aedat2, read_aedat3
-from bayspike.data.event_files import read_gesture_npy, read_nmnist
-from bayspike.data.events import read_bytes
+from bayspike.data.files.aedat import read_aedat2, read_aedat3
+from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
+from bayspike.data.files.events import read_bytes
 from bayspike.errors import UserError
 
 FORMATS = {

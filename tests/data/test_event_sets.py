@@ -3,9 +3,9 @@ import pytest
 import torch
 import writers
 
-from bayspike.data import nmnist, poker_dvs
-from bayspike.data.aedat import read_aedat2
-from bayspike.data.idx import read_idx
+from bayspike.data.files.aedat import read_aedat2
+from bayspike.data.files.idx import read_idx
+from bayspike.data.sets import nmnist, poker_dvs
 from bayspike.errors import UserError
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from bayspike.data.events import Events, binned
+from bayspike.data.files.events import Events, binned
 from bayspike.errors import UserError
 
 

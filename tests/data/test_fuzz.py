@@ -13,12 +13,12 @@ import writers
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from bayspike.data import mnist_dvs
-from bayspike.data.aedat import read_aedat2, read_aedat3
-from bayspike.data.event_files import read_gesture_npy, read_nmnist
-from bayspike.data.events import Events
-from bayspike.data.idx import read_idx
-from bayspike.data.simulated import cache_path, cached
+from bayspike.data.files.aedat import read_aedat2, read_aedat3
+from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
+from bayspike.data.files.events import Events
+from bayspike.data.files.idx import read_idx
+from bayspike.data.sets import mnist_dvs
+from bayspike.data.simulated.cache import cache_path, cached
 from bayspike.errors import UserError
 
 CASES = 2_000

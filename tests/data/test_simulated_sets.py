@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 import torch
 
-from bayspike.data import gestures_simulated, mnist_dvs_simulated
-from bayspike.data.puppet import GESTURES, hands
-from bayspike.data.simulated import cache_path, cached
+from bayspike.data.simulated import gestures as gestures_simulated
+from bayspike.data.simulated import mnist_dvs as mnist_dvs_simulated
+from bayspike.data.simulated.cache import cache_path, cached
+from bayspike.data.simulated.puppet import GESTURES, hands
 from bayspike.errors import UserError
 
 

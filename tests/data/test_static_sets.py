@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 import torch
 
-from bayspike.data import mnist, two_moons
-from bayspike.data.idx import read_idx
+from bayspike.data.files.idx import read_idx
+from bayspike.data.sets import mnist, two_moons
 from bayspike.errors import UserError
 
 
@@ -111,7 +111,7 @@ def test_damaged_gzip_and_zip_bombs_are_refused(tmp_path, monkeypatch):
     path.write_bytes(good[:-9])
     with pytest.raises(UserError, match="cannot be unpacked"):
         read_idx(path, 3)
-    monkeypatch.setattr("bayspike.data.idx._MAX_BYTES", 10)
+    monkeypatch.setattr("bayspike.data.files.idx._MAX_BYTES", 10)
     path.write_bytes(good)
     with pytest.raises(UserError, match="more than the 10 bytes"):
         read_idx(path, 3)

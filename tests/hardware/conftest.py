@@ -10,7 +10,7 @@ import pytest
 def network(request):
     import torch
 
-    from bayspike.network import NetworkConfig, build
+    from bayspike.spiking.network import NetworkConfig, build
 
     config = NetworkConfig(30, (20, 15), 4, recurrent=request.param, synapse_decay=0.5, membrane_decay=0.9)
     return build(config, torch.float64)

@@ -9,8 +9,8 @@ from bayspike.hardware.check import compare_precision, float_run, precision, war
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, probabilities, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
-from bayspike.network import NetworkConfig, build, unroll
-from bayspike.predictors import Committee
+from bayspike.predict.predictors import Committee
+from bayspike.spiking.network import NetworkConfig, build, unroll
 
 
 def complaints(weight, threshold, current_decay=4096, voltage_decay=4095, exponent=0, time=20, **more):

@@ -6,12 +6,12 @@ import torch
 from random_committee import random_weights
 
 from bayspike.errors import UserError
-from bayspike.filters import Resonator
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network
 from bayspike.hardware.fixed_point import run
 from bayspike.hardware.rounding import to_fixed_point
-from bayspike.network import NetworkConfig, build, unroll
-from bayspike.quantize import grid_for
+from bayspike.posteriors.grid import grid_for
+from bayspike.spiking.filters import Resonator
+from bayspike.spiking.network import NetworkConfig, build, unroll
 
 
 def simulate(network: CubaNetwork, member, spikes):

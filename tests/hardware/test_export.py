@@ -17,8 +17,8 @@ from bayspike.hardware.export import export, read_manifest, verify
 from bayspike.hardware.files import load_network
 from bayspike.hardware.fixed_point import probabilities, run
 from bayspike.hardware.rounding import to_fixed_point
-from bayspike.network import NetworkConfig, build, unroll
-from bayspike.quantize import grid_for
+from bayspike.posteriors.grid import grid_for
+from bayspike.spiking.network import NetworkConfig, build, unroll
 
 FORMATS = ["fixed-point", "nir", "netx"]
 

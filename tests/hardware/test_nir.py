@@ -11,7 +11,7 @@ from random_committee import random_weights
 from bayspike.errors import UserError
 from bayspike.hardware import nir as exchange
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork, from_network, to_network
-from bayspike.network import unroll
+from bayspike.spiking.network import unroll
 
 
 def euler(graph, spikes, dt=1e-4):

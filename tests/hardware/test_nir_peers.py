@@ -10,7 +10,7 @@ from random_committee import random_weights
 
 from bayspike.hardware import nir as exchange
 from bayspike.hardware.cuba import from_network
-from bayspike.network import NetworkConfig, build, unroll
+from bayspike.spiking.network import NetworkConfig, build, unroll
 
 
 def spikes_of(module, spikes):

@@ -8,10 +8,10 @@ from parsed import parse
 from synthetic import make_two_moons
 
 from bayspike.errors import UserError
-from bayspike.experiments.base import Changes, resolve
-from bayspike.experiments.config import config_to_json, jobs_of
 from bayspike.experiments.registry import experiment
 from bayspike.report import write_figures, write_report
+from bayspike.runs.plan.config import config_to_json, jobs_of
+from bayspike.runs.plan.resolve import Changes, resolve
 
 
 def test_two_moons_figures(tmp_path: Path) -> None:

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from bayspike.errors import UserError
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
 from bayspike.rules import BernoulliVI
 from bayspike.rules.bernoulli import BernoulliState, relaxation_slope
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 F64 = torch.float64
 SHAPE = (3, 2)

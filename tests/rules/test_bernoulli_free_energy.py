@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 import torch
 
-from bayspike.learning import init_states, train_batch
-from bayspike.network import Network, NetworkConfig, build
+from bayspike.learning.batch import init_states, train_batch
 from bayspike.rules import STE, BernoulliVI
+from bayspike.spiking.network import Network, NetworkConfig, build
 from srm_reference import convolve, double_exponential
 
 RHO, THRESHOLD, DECAYS = 0.05, 0.5, (0.2, 0.5)

@@ -14,13 +14,13 @@ from bayspike.continual import Progress, StreamConfig, permuted, run_stream
 from bayspike.data.base import Dataset
 from bayspike.data.catalogue import load
 from bayspike.errors import UserError
-from bayspike.learning import posteriors
-from bayspike.local import LocalGradient
-from bayspike.network import NetworkConfig, Weights, build
-from bayspike.predictors import Point, predict_samples
+from bayspike.learning.batch import posteriors
+from bayspike.predict.predictors import Point, predict_samples
 from bayspike.rules import BernoulliVI, GaussianVI
 from bayspike.rules.bernoulli import BernoulliState, SampledBinaryPotential
 from bayspike.rules.gaussian import GaussianState
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import NetworkConfig, Weights, build
 
 F64 = torch.float64
 SHAPE = (3, 2)

@@ -7,13 +7,13 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import BinaryPoint, Point
-from bayspike.quantize import Grid
+from bayspike.posteriors.distributions import BinaryPoint, Point
+from bayspike.posteriors.grid import Grid
 from bayspike.rules import EWC, SGD
 from bayspike.rules.ewc import EWCState
 from bayspike.rules.sgd import SGDState
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 F64 = torch.float64
 SHAPE = (3, 2)

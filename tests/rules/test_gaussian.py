@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayspike.errors import UserError
-from bayspike.learning import init_states, train_batch
-from bayspike.local import LocalGradient, local_gradient, one_hot_targets
-from bayspike.network import Drive, NetworkConfig, Weights, build, step
-from bayspike.quantize import Grid
+from bayspike.learning.batch import init_states, train_batch
+from bayspike.posteriors.grid import Grid
 from bayspike.rules import SGD, GaussianVI
 from bayspike.rules.base import IN_CACHE
 from bayspike.rules.gaussian import GaussianState
+from bayspike.spiking.local import LocalGradient, local_gradient, one_hot_targets
+from bayspike.spiking.network import Drive, NetworkConfig, Weights, build, step
 
 F64 = torch.float64
 SHAPE = (3, 2)

@@ -21,9 +21,9 @@ import pytest
 import torch
 from scipy.linalg import hadamard
 
-from bayspike.local import LocalGradient
 from bayspike.rules import GaussianVI
 from bayspike.rules.gaussian import GaussianState
+from bayspike.spiking.local import LocalGradient
 
 EXAMPLES, INPUTS, NEURONS = 16, 3, 2
 SIGMA2, RHO, PRIOR_PRECISION = 0.5, 0.02, 8.0

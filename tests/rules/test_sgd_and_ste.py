@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from bayspike.errors import UserError
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.quantize import Grid
+from bayspike.posteriors.grid import Grid
 from bayspike.rules import SGD, STE
 from bayspike.rules.sgd import SGDState
 from bayspike.rules.ste import STEState
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 F64 = torch.float64
 START = np.array([[0.5, -0.25], [0.0, 1.5], [-2.0, 0.125]])

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
 from bayspike.rules import SGD, TACOS
 from bayspike.rules.sgd import SGDState
 from bayspike.rules.tacos import TACOSState
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 F64 = torch.float64
 NEURONS, INPUTS, BATCH = 3, 2, 4

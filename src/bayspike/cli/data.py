@@ -55,7 +55,7 @@ class Data:
         from rich.table import Table
 
         from bayspike.data import catalogue
-        from bayspike.progress import wide_console
+        from bayspike.runs.reporting import wide_console
 
         entries = catalogue.status(self.data)
         if self.json:
@@ -80,9 +80,9 @@ class Info:
     """JSON instead of text."""
 
     def execute(self) -> int:
-        from bayspike.experiments.environment import describe_machine, git_commit
-        from bayspike.experiments.methods import METHODS
+        from bayspike.continual.methods import METHODS
         from bayspike.experiments.registry import EXPERIMENTS
+        from bayspike.runs.environment import describe_machine, git_commit
 
         facts = {
             **describe_machine(),

@@ -12,9 +12,9 @@ import tyro
 if TYPE_CHECKING:
     import torch
 
-    from bayspike.checkpoints import Model
     from bayspike.data.base import Dataset
-    from bayspike.predictors import Predictor
+    from bayspike.predict.predictors import Predictor
+    from bayspike.runs.models import Model
 
 PredictorName = Literal["committee", "ensemble", "mean", "point", "committee-8bit", "point-8bit"]
 
@@ -53,10 +53,11 @@ class Evaluate:
         from rich.console import Console
         from rich.table import Table
 
-        from bayspike.checkpoints import load_model
+        from bayspike.continual.methods import method
         from bayspike.continual.tasks import Task
-        from bayspike.experiments.judging import examine, final_predictors, make_predictor
-        from bayspike.experiments.methods import method
+        from bayspike.predict.by_name import make_predictor
+        from bayspike.runs.examination import committee_generator, examine, final_predictors
+        from bayspike.runs.models import load_model
 
         model = load_model(self.model, self.job)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
@@ -65,7 +66,7 @@ class Evaluate:
         judges = [Task(dataset.name, dataset.train, dataset.test)]
         scores = {}
         for name in names:
-            predictor = make_predictor(name, model.network, model.posteriors, members, self.seed)
+            predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
             scores[name] = examine(predictor, judges, self.seed).overall._asdict()
         if self.json:
             facts = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
@@ -118,18 +119,19 @@ class Predict:
     """JSON lines."""
 
     def execute(self) -> int:
-        from bayspike.checkpoints import load_model
-        from bayspike.continual.protocol import generator_for
+        from bayspike.continual.methods import method
+        from bayspike.data.inputs import spikes_of_file
         from bayspike.errors import require
-        from bayspike.experiments.inputs import spikes_of_file
-        from bayspike.experiments.judging import make_predictor
-        from bayspike.experiments.methods import method
+        from bayspike.predict.by_name import make_predictor
+        from bayspike.runs.examination import committee_generator
+        from bayspike.runs.models import load_model
+        from bayspike.seeds import generator_for
 
         require(len(self.files) > 0, "name at least one file to predict, or - for standard input.")
         model = load_model(self.model, self.job)
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
-        predictor = make_predictor(name, model.network, model.posteriors, members, self.seed)
+        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
         rule = self._foreign_rule(model, predictor) if self.foreign else None
         for path in self.files:
             generator = generator_for(self.seed, "input")
@@ -144,8 +146,8 @@ class Predict:
     def _foreign_rule(self, model: "Model", predictor: "Predictor") -> Any:
         import torch
 
-        from bayspike.predictors import predict_samples
-        from bayspike.stream import calibrate_foreign
+        from bayspike.predict.predictors import predict_samples
+        from bayspike.predict.watching import calibrate_foreign
 
         dataset = load_data_of(model, self.data, None, 200)
         generator = torch.Generator().manual_seed(self.seed)
@@ -185,7 +187,7 @@ class Predict:
 
 def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator["torch.Tensor"]:
     """A picture if the network takes pictures, else lines of events, one bin after another."""
-    from bayspike.experiments.inputs import bins_of_lines, spikes_of_picture
+    from bayspike.data.inputs import bins_of_lines, spikes_of_picture
 
     if len(model.about["sample_shape"]) == 2:
         return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator))
@@ -223,16 +225,19 @@ class Export:
     def execute(self) -> int:
         import torch
 
-        from bayspike.checkpoints import load_model
-        from bayspike.experiments.judging import make_predictor
-        from bayspike.experiments.methods import method
+        from bayspike.continual.methods import method
         from bayspike.hardware.export import export
-        from bayspike.predictors import Committee
+        from bayspike.predict.by_name import make_predictor
+        from bayspike.predict.predictors import Committee
+        from bayspike.runs.examination import committee_generator
+        from bayspike.runs.models import load_model
 
         model = load_model(self.model, self.job)
         bayesian = method(model.method).bayesian
         members = self.members or (int(model.about["members"]) if bayesian else 1)
-        committee = make_predictor("committee", model.network, model.posteriors, members, self.seed)
+        committee = make_predictor(
+            "committee", model.network, model.posteriors, members, committee_generator(self.seed)
+        )
         assert isinstance(committee, Committee)
         test = load_data_of(model, self.data, None, self.examples).test
         spikes = test.spikes(torch.arange(len(test)), torch.Generator().manual_seed(self.seed))
@@ -257,10 +262,10 @@ def load_data_of(model: "Model", root: Path | None, name: str | None, examples: 
     from dataclasses import replace
 
     from bayspike.errors import require
-    from bayspike.experiments.config import DataOptions
-    from bayspike.experiments.plain import from_plain
-    from bayspike.experiments.prepare import load_data
     from bayspike.experiments.registry import experiment
+    from bayspike.runs.plan.config import DataOptions
+    from bayspike.runs.plan.prepare import load_data
+    from bayspike.storage.plain import from_plain
 
     options = from_plain(DataOptions, model.about["data"], f"{model.path}: data")
     if root is not None:

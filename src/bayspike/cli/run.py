@@ -19,8 +19,8 @@ from bayspike.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bayspike.experiments.jobs import Workbench
-    from bayspike.store import RunDirectory
+    from bayspike.runs.directory import RunDirectory
+    from bayspike.runs.jobs import Workbench
 
 Flat = tyro.conf.arg(name="")
 
@@ -79,11 +79,11 @@ class Run:
     def execute(self) -> int:
         from dataclasses import replace
 
-        from bayspike.experiments.base import Changes, resolve
-        from bayspike.experiments.config import jobs_of
-        from bayspike.experiments.engine import start
         from bayspike.experiments.registry import experiment
-        from bayspike.tensorboard import require_tensorboard
+        from bayspike.runs.engine import start
+        from bayspike.runs.plan.config import jobs_of
+        from bayspike.runs.plan.resolve import Changes, resolve
+        from bayspike.runs.tensorboard import require_tensorboard
 
         if self.tensorboard:
             require_tensorboard()
@@ -113,7 +113,7 @@ class Run:
             config = replace(config, threads=max(1, cores() // at_once))
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
-        run, bench = start(config, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
+        run, bench = start(config, chosen, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
         return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
 
@@ -132,11 +132,12 @@ class Resume:
     """No progress."""
 
     def execute(self) -> int:
-        from bayspike.experiments.engine import take_up
-        from bayspike.store import open_run
+        from bayspike.experiments.registry import experiment
+        from bayspike.runs.directory import open_run
+        from bayspike.runs.engine import take_up
 
         run = open_run(self.directory)
-        return carry_out(run, take_up(run), parallel=self.parallel, quiet=self.quiet)
+        return carry_out(run, take_up(run, experiment), parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,8 @@ class Report:
 
     def execute(self) -> int:
         from bayspike.errors import require
-        from bayspike.experiments.finish import write_report_of
-        from bayspike.store import open_run
+        from bayspike.report.finish import write_report_of
+        from bayspike.runs.directory import open_run
 
         require(len(self.directories) > 0, "name at least one directory of a run.")
         runs = [open_run(each) for each in self.directories]
@@ -185,10 +186,11 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, 
     """Run all jobs that are left, then summary, figures, report and table."""
     from rich.console import Console
 
-    from bayspike.experiments.engine import run_jobs, stopping_at_safe_points
-    from bayspike.experiments.finish import finish, print_table
-    from bayspike.experiments.jobs import Interrupted
-    from bayspike.progress import reporter, wide_console
+    from bayspike.experiments.registry import WORKER
+    from bayspike.report.finish import finish, print_table
+    from bayspike.runs.engine import run_jobs, stopping_at_safe_points
+    from bayspike.runs.jobs import Interrupted
+    from bayspike.runs.reporting import reporter, wide_console
 
     console = Console(stderr=True)
     config = bench.config
@@ -198,7 +200,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, 
                 told.say(f"{bench.experiment.title} ({config.preset}) in {run.path}")
                 for sentence in config.reduced:
                     told.say(f"reduced against the paper: {sentence}")
-                run_jobs(run, bench, told, stop, parallel or max(1, cores() // config.threads))
+                run_jobs(run, bench, told, stop, parallel or max(1, cores() // config.threads), WORKER)
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
             print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)

@@ -4,21 +4,21 @@
 are taken from the probabilities averaged over all time-steps.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Literal, get_args
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from bayspike.continual.protocol import Evaluate, Scores, generator_for
+from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Task
+from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
 from bayspike.metrics import accuracy, brier, ece, mean_confidence, nll
-from bayspike.network import Network
-from bayspike.posteriors import Posterior
-from bayspike.predictors import Committee, Ensemble, Point, Predictor, predict_samples
-
-Kind = Literal["point", "committee", "ensemble"]
+from bayspike.posteriors.distributions import Posterior
+from bayspike.predict.by_name import PREDICTORS, make_predictor
+from bayspike.predict.predictors import predict_samples
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import Network
 
 
 def score(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Scores:
@@ -33,8 +33,15 @@ def score(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Scores:
     )
 
 
+def verdict(finals: Sequence[Tensor], parts: Sequence[Samples]) -> tuple[tuple[Scores, ...], Scores]:
+    """Scores of every part, given its probabilities, and of all parts together."""
+    tasks = tuple(score(final, part.labels) for final, part in zip(finals, parts, strict=True))
+    overall = score(torch.cat(list(finals)), torch.cat([part.labels for part in parts]))
+    return tasks, overall
+
+
 def judge_with(
-    network: Network, predictors: Sequence[Kind] = ("committee",), *, members: int = 10, batch: int = 256
+    network: Network, predictors: Sequence[str] = ("committee",), *, members: int = 10, batch: int = 256
 ) -> Evaluate:
     """An `evaluate` for `run_stream` that judges with the named predictors, of `members` draws each.
 
@@ -42,28 +49,21 @@ def judge_with(
     """
     require(len(predictors) > 0, "judge_with needs at least one predictor.")
     for kind in predictors:
-        require(kind in get_args(Kind), f"a predictor must be one of {', '.join(get_args(Kind))}, but is {kind!r}.")
+        require(kind in PREDICTORS, f"a predictor must be one of {', '.join(PREDICTORS)}, but is {kind!r}.")
     require_range("members", members, 1)
-    make: dict[str, Callable[[Sequence[Posterior], torch.Generator], Predictor]] = {
-        "point": lambda posteriors, _: Point.of(network, posteriors),
-        "committee": lambda posteriors, generator: Committee.draw(network, posteriors, members, generator=generator),
-        "ensemble": lambda posteriors, _: Ensemble(network, posteriors, members),
-    }
 
     def evaluate(
         posteriors: Sequence[Posterior], judges: Sequence[Task], seed: int
     ) -> dict[str, tuple[tuple[Scores, ...], Scores]]:
         verdicts = {}
         for kind in predictors:
-            predictor = make[kind](posteriors, generator_for(seed, "members"))
+            predictor = make_predictor(kind, network, posteriors, members, generator_for(seed, "members"))
             found = []
             for number, judge in enumerate(judges):
                 generator = generator_for(seed, "encode", number)
                 done = predict_samples(predictor, judge.test, generator, batch, over_time=False, keep_members="none")
                 found.append(done.probabilities[-1].cpu())
-            tasks = tuple(score(part, judge.test.labels) for part, judge in zip(found, judges, strict=True))
-            labels = torch.cat([judge.test.labels for judge in judges])
-            verdicts[str(kind)] = (tasks, score(torch.cat(found), labels))
+            verdicts[kind] = verdict(found, [judge.test for judge in judges])
         return verdicts
 
     return evaluate

@@ -4,7 +4,6 @@ All that a run needs to go on is in a `Progress` value, and every random draw is
 in the stream. So a run that is taken up from any `Progress` does exactly what the uninterrupted one would have done.
 """
 
-import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, get_args
@@ -17,12 +16,13 @@ from bayspike.continual.replay import Mixing, Plan, fetch, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
-from bayspike.fisher import diagonal_fisher
-from bayspike.learning import BatchReport, init_states, posteriors, train_batch
+from bayspike.learning.batch import BatchReport, init_states, posteriors, train_batch
+from bayspike.learning.fisher import diagonal_fisher
 from bayspike.metrics.continual import ContinualSummary, summarise_continual
-from bayspike.network import Network
-from bayspike.posteriors import Posterior
+from bayspike.posteriors.distributions import Posterior
 from bayspike.rules.base import Rule, State, state_bytes
+from bayspike.seeds import generator_for, seed_for
+from bayspike.spiking.network import Network
 
 
 @dataclass(frozen=True)
@@ -282,13 +282,3 @@ def summarise(stream: Stream, evaluations: Sequence[Evaluation], predictor: str)
     untrained = [e for e in evaluations if e.predictor == predictor and e.task == 0 and e.batch == 0]
     baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
     return summarise_continual(matrix, baseline, stream.stage_judges)
-
-
-def seed_for(seed: int, *place: object) -> int:
-    """A seed of its own for every place in a run; the same place always has the same."""
-    digest = hashlib.blake2b(repr((seed, *place)).encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") >> 1
-
-
-def generator_for(seed: int, *place: object) -> torch.Generator:
-    return torch.Generator().manual_seed(seed_for(seed, *place))

@@ -9,20 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayspike.data import (
-    dvs_gesture,
-    gestures_simulated,
-    mnist,
-    mnist_dvs,
-    mnist_dvs_simulated,
-    nmnist,
-    poker_dvs,
-    two_moons,
-)
 from bayspike.data.base import Dataset
 from bayspike.data.download import Remote, fetch_all
 from bayspike.data.places import writable_root
+from bayspike.data.sets import dvs_gesture, mnist, mnist_dvs, nmnist, poker_dvs, two_moons
 from bayspike.data.show import draw
+from bayspike.data.simulated import gestures as gestures_simulated
+from bayspike.data.simulated import mnist_dvs as mnist_dvs_simulated
 from bayspike.errors import UserError
 
 Finder = Callable[[Path | None], Path | None]

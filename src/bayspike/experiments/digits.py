@@ -7,9 +7,9 @@ classes, one layer of 400 neurons, coresets of 7.5 %.
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import Experiment, Preset
 from bayspike.experiments.split_mnist import NETWORK, PUBLISHED, TRAINING
 from bayspike.experiments.split_mnist import TUNED as LIKE_MNIST
+from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method: those of split-MNIST but for the weight of the
 # past. With 30 stored images a class a strong prior (or penalty) pays. Edit here.

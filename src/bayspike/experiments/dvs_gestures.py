@@ -6,7 +6,7 @@ binary synapses. One light is kept out of training: its recordings are the out-o
 
 from typing import Any
 
-from bayspike.experiments.base import Experiment, Preset, Published, offline
+from bayspike.runs.plan.experiment import Experiment, Preset, Published, offline
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated users by
 # studies/tune.py. Edit here.

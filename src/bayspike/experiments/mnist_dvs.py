@@ -7,7 +7,7 @@ neurons, T = 80, coresets of 10 %, mini-batches of 64; real-valued and binary sy
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import Experiment, Preset
+from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated recordings by
 # studies/tune.py. Edit here.

@@ -7,9 +7,9 @@ so a test set holds 33 of them: the spread over seeds, each with its own weights
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import Experiment, Preset
 from bayspike.experiments.split_mnist import NETWORK, TRAINING
 from bayspike.experiments.split_mnist import TUNED as LIKE_MNIST
+from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method. Too few recordings to tune on: those of
 # split-MNIST. Edit here.

@@ -2,12 +2,15 @@
 
 from bayspike.errors import UserError
 from bayspike.experiments import digits, dvs_gestures, mnist_dvs, poker_dvs, split_mnist, split_nmnist, two_moons
-from bayspike.experiments.base import Experiment
+from bayspike.runs.plan.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.EXPERIMENT.name: each.EXPERIMENT
     for each in (two_moons, dvs_gestures, split_mnist, mnist_dvs, split_nmnist, poker_dvs, digits)
 }
+
+
+WORKER = "bayspike.experiments.worker"  # the module that a process for one job runs
 
 
 def experiment(name: str) -> Experiment:

@@ -7,7 +7,7 @@ over T = 50 steps, coresets of 7.5 % of every class, mini-batches of 64.
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import CONTINUAL_FIGURES, Experiment, Preset, Published
+from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset, Published
 
 PUBLISHED = (
     Published("TACOS (full precision)", "tacos", "point", 0.8345, 0.0055),

@@ -6,7 +6,7 @@ Five tasks of two digits, one layer of 400 neurons, 34×34×2 inputs down-sample
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.base import Experiment, Preset
+from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on held-out training recordings by
 # studies/tune.py. Edit here.

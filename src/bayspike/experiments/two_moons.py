@@ -6,11 +6,11 @@ synapses, several ρ, the frequentist beside them. The trained networks are aske
 
 from typing import Any
 
-from bayspike.continual.protocol import generator_for
 from bayspike.data.base import CoordinateSamples, Dataset
-from bayspike.data.two_moons import grid
-from bayspike.experiments.base import Experiment, Preset, offline
-from bayspike.predictors import Predictor, predict_samples
+from bayspike.data.sets.two_moons import grid
+from bayspike.predict.predictors import Predictor, predict_samples
+from bayspike.runs.plan.experiment import Experiment, Preset, offline
+from bayspike.seeds import generator_for
 
 GRID_SIDE = 40
 MAPPED = ("committee", "mean", "point")  # predictors whose answers are mapped

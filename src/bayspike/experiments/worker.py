@@ -4,9 +4,10 @@ import os
 import sys
 from pathlib import Path
 
-from bayspike.experiments.workers import work
+from bayspike.experiments.registry import experiment
+from bayspike.runs.workers import work
 
 if __name__ == "__main__":
-    code = work(Path(sys.argv[1]), sys.argv[2])
+    code = work(Path(sys.argv[1]), sys.argv[2], experiment)
     sys.stdout.flush()
     os._exit(code)  # without waiting for the thread that watches the lifeline

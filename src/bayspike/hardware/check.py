@@ -12,8 +12,8 @@ from bayspike.hardware.cuba import CubaNetwork, to_network
 from bayspike.hardware.fixed_point import LayerRun, probabilities
 from bayspike.hardware.rounding import Rounded
 from bayspike.metrics import accuracy, ece
-from bayspike.network import unroll
-from bayspike.predictors import Committee
+from bayspike.predict.predictors import Committee
+from bayspike.spiking.network import unroll
 
 MOSTLY = 0.9  # a share of neurons or of time-steps that is too many
 RATE_CHANGE = 0.5  # relative change of a layer's rate against float weights

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
-from bayspike.filters import DoubleExponential
-from bayspike.network import Layer, Network
-from bayspike.neurons import Neuron
+from bayspike.spiking.filters import DoubleExponential
+from bayspike.spiking.network import Layer, Network
+from bayspike.spiking.neurons import Neuron
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from torch import Tensor
 
 from bayspike import __version__
 from bayspike.errors import UserError, require
-from bayspike.filters import DoubleExponential
 from bayspike.hardware import lava, nir
 from bayspike.hardware.budget import budget
 from bayspike.hardware.check import float_run, precision, warnings
@@ -42,7 +41,8 @@ from bayspike.hardware.files import (
 )
 from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
-from bayspike.network import Network
+from bayspike.spiking.filters import DoubleExponential
+from bayspike.spiking.network import Network
 
 Format = Literal["fixed-point", "nir", "netx"]
 VERSION = 1
@@ -78,7 +78,7 @@ def export(
 
     `weights` holds for each layer `(members, neurons, pre)` or `(neurons, pre)`. `spikes` `(time, batch, inputs)` is
     the self-test input, a few real examples; with `labels` the manifest also gives accuracy and calibration before
-    and after rounding. `steps` are the steps of the grids the layers were trained on (`bayspike.quantize.Grid.step`).
+    and after rounding. `steps` are the steps of the grids the layers were trained on (`Grid.step`).
     """
     require(to in get_args(Format), f"the format must be one of {', '.join(get_args(Format))}, but is {to!r}.")
     out = Path(out)

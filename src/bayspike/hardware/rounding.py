@@ -7,7 +7,7 @@ the weights: it moves the threshold to where it is at least 2⁸ (rounding it co
 most 2¹⁴ (the voltage can go eight thresholds up or down before it saturates at 24 bits). −256 is left
 unused, since a matrix without positive values that holds it is read differently by Lava.
 
-A network trained on a grid (`bayspike.quantize`) passes the step of that grid, and its weights arrive
+A network trained on a grid (`bayspike.posteriors.grid`) passes the step of that grid, and its weights arrive
 unrounded.
 """
 

@@ -3,12 +3,13 @@
 from pathlib import Path
 
 from bayspike.errors import require
-from bayspike.experiments.config import config_from_json
-from bayspike.experiments.drawing import draw_figures
 from bayspike.experiments.registry import experiment
-from bayspike.experiments.summary import read_results
 from bayspike.figures import Figure
-from bayspike.store import RunDirectory, read_json
+from bayspike.report.drawing import draw_figures
+from bayspike.runs.directory import RunDirectory
+from bayspike.runs.plan.config import config_from_json
+from bayspike.runs.summary import read_results
+from bayspike.storage.files import read_json
 
 
 def write_figures(run_dir: str | Path) -> list[Figure]:

@@ -10,7 +10,7 @@ state it is given: the old state is spent.
     posterior(state)          the distribution over the weights, for predictors
 
 To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
-`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.silent`).
+`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`).
 """
 
 import math
@@ -19,9 +19,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from bayspike.local import LocalGradient
-from bayspike.network import Drive
-from bayspike.posteriors import Posterior
+from bayspike.posteriors.distributions import Posterior
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Drive
 
 State = Any  # a NamedTuple of tensors, private to its rule
 IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on

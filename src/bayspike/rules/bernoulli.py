@@ -19,12 +19,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from bayspike import draws
 from bayspike.errors import UserError, require_range
-from bayspike.local import LocalGradient
-from bayspike.network import Drive
-from bayspike.posteriors import Bernoulli
+from bayspike.posteriors import draws
+from bayspike.posteriors.distributions import Bernoulli
 from bayspike.rules.base import initial_weights, row_blocks
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Drive
 
 LARGEST_EXPONENT = 80.0  # e^80 is finite in single precision
 SMALLEST_UNIFORM = 1e-7  # keeps the logistic draw finite

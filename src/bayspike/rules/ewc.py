@@ -17,11 +17,11 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require_range
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import BinaryPoint, Point, binarize
-from bayspike.quantize import Grid
+from bayspike.posteriors.distributions import BinaryPoint, Point, binarize
+from bayspike.posteriors.grid import Grid
 from bayspike.rules.base import initial_weights
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 
 class EWCState(NamedTuple):
@@ -75,7 +75,7 @@ class EWC:
     def end_task(self, state: EWCState, fisher: Tensor | None = None) -> EWCState:
         if fisher is None:
             raise UserError(
-                "EWC needs the Fisher information of the task that ends; pass bayspike.fisher's to end_task."
+                "EWC needs the Fisher information of the task that ends; pass bayspike.learning.fisher's to end_task."
             )
         weights, importance, pull = state
         if self.online:

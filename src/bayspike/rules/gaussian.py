@@ -20,13 +20,13 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from bayspike import draws
 from bayspike.errors import UserError, require_range
-from bayspike.local import LocalGradient
-from bayspike.network import Drive
-from bayspike.posteriors import Gaussian
-from bayspike.quantize import Grid
+from bayspike.posteriors import draws
+from bayspike.posteriors.distributions import Gaussian
+from bayspike.posteriors.grid import Grid
 from bayspike.rules.base import block_buffer, initial_weights, row_blocks
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Drive
 
 
 class GaussianState(NamedTuple):

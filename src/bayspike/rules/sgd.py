@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import require_range
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import Point
-from bayspike.quantize import Grid
+from bayspike.posteriors.distributions import Point
+from bayspike.posteriors.grid import Grid
 from bayspike.rules.base import initial_weights
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 
 class SGDState(NamedTuple):

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import require_range
-from bayspike.local import LocalGradient
-from bayspike.network import Weights
-from bayspike.posteriors import BinaryPoint, binarize
+from bayspike.posteriors.distributions import BinaryPoint, binarize
 from bayspike.rules.base import initial_weights
+from bayspike.spiking.local import LocalGradient
+from bayspike.spiking.network import Weights
 
 
 class STEState(NamedTuple):

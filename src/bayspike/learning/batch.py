@@ -1,0 +1,133 @@
+"""Training on one mini-batch: the loop over time of Algorithms 1 and 2 of the paper.
+
+At every time-step every layer emits spikes, computes its local gradient, and its rule updates its state. Memory
+does not grow with the number of time-steps: nothing of the past is kept but the traces.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Protocol, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from bayspike.errors import UserError, require_range
+from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
+from bayspike.posteriors.distributions import Posterior
+from bayspike.rules.base import Rule, State
+from bayspike.spiking.denormals import flushed_denormals
+from bayspike.spiking.local import local_gradient, one_hot_targets
+from bayspike.spiking.network import Network, check_spikes, step
+
+
+@runtime_checkable
+class Pulled(Protocol):
+    """A rule whose pull towards the prior may be applied once for several steps."""
+
+    pull_every: int
+
+    def without_pull(self) -> Rule: ...
+
+    def pull_back(self, state: State, steps: int) -> State: ...
+
+
+class BatchReport(NamedTuple):
+    """What a mini-batch looked like while it was learnt; tensors, so that nothing waits for a device."""
+
+    loss: Tensor  # mean local loss of the last layer over time, ()
+    accuracy: Tensor  # of the probabilities averaged over time, ()
+    rates: Tensor  # mean spikes per neuron and time-step of each layer, (layers,)
+
+
+def init_states(network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
+    """A fresh rule state for every layer."""
+    states = []
+    for layer in network.layers:
+        state = rule.init(layer.shape, generator)
+        moved = {name: part.to(layer.readout) for name, part in state._asdict().items() if isinstance(part, Tensor)}
+        states.append(state._replace(**moved))
+    return states
+
+
+@flushed_denormals()
+def train_batch(
+    network: Network,
+    rule: Rule,
+    states: Sequence[State],
+    spikes: Tensor,
+    labels: Tensor,
+    generator: torch.Generator,
+    burn_in: int = 0,
+) -> tuple[list[State], BatchReport]:
+    """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
+
+    spikes `(time, batch, inputs)`, labels `(batch,)`. The states given are spent; use those returned. With a rule that
+    draws several samples per step the batch is presented once for each. Inputs that never fire in it are set aside.
+    """
+    check_spikes(network, spikes)
+    require_range("burn_in", burn_in, 0)
+    if spikes.shape[1] != len(labels):
+        raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
+    readout = network.layers[-1].readout
+    targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
+    spikes = spikes.to(readout.device)
+    firing = firing_inputs(spikes)
+    if firing is None or not isinstance(rule, Resting):
+        return _present(network, rule, states, spikes, targets, generator, burn_in)
+    part, columns = without_silent_inputs(network, firing)
+    taking_part = [take_columns(states[0], columns), *states[1:]]
+    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in)
+    learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
+    return learnt, report
+
+
+def _present(
+    network: Network,
+    rule: Rule,
+    states: Sequence[State],
+    spikes: Tensor,
+    targets: Tensor,
+    generator: torch.Generator,
+    burn_in: int,
+) -> tuple[list[State], BatchReport]:
+    """The loop over time."""
+    time, spares = len(spikes), [layer.start(len(targets)).synapses for layer in network.layers]
+    states, neurons = list(states), list(network.start(len(targets)))
+    pulled = rule if isinstance(rule, Pulled) and rule.pull_every > 1 else None
+    rule = pulled.without_pull() if pulled else rule
+    predicted = targets.new_empty(time, *targets.shape)  # by the last layer
+    fired = [torch.zeros_like(layer.spikes) for layer in neurons]
+    for t, (frame, prediction) in enumerate(zip(_frames(spikes, targets.dtype), predicted, strict=True)):
+        arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
+        for index, layer in enumerate(network.layers):
+            drive = rule.drive(states[index], generator)
+            done = step(layer, neurons[index], arriving, drive, spares[index])
+            spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
+            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
+            if t >= burn_in:
+                states[index] = rule.update(states[index], gradient)
+                if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):
+                    states[index] = pulled.pull_back(states[index], since)
+            fired[index].add_(done.spikes)
+            arriving = done.spikes
+        prediction.copy_(probabilities)
+    loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
+    rates = torch.stack([counts.mean() for counts in fired]) / time
+    correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
+    return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates)
+
+
+def _frames(spikes: Tensor, dtype: torch.dtype) -> Iterator[Tensor]:
+    """The spikes of every step as numbers; each is gone with the next."""
+    buffer = torch.empty(spikes.shape[1:], dtype=dtype, device=spikes.device)
+    return (buffer.copy_(frame) for frame in spikes)
+
+
+def _since_pull(update: int, updates: int, every: int) -> int:
+    """How many steps' pull is due after this update (counted from 0): none, or those since the last time."""
+    done = update + 1
+    return (done - 1) % every + 1 if done % every == 0 or done == updates else 0
+
+
+def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:
+    """The distribution over the weights of every layer."""
+    return [rule.posterior(state) for state in states]

@@ -1,0 +1,75 @@
+"""Looking after a network while it learns: silence, saturation, exploding precision and NaN are noticed within a batch.
+
+What can still come right is a warning; what cannot (a NaN spreads to every weight it meets) stops the run.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from bayspike.errors import UserError
+from bayspike.learning.batch import BatchReport
+
+SILENT = 1e-5  # spikes per neuron and time-step: less than one spike of a neuron in 100,000 steps
+SATURATED = 0.9
+LARGEST_PRECISION = 1e12  # a weight that certain cannot move any more in single precision
+
+
+class Concern(NamedTuple):
+    """Something that looks wrong; `kind` and `layer` tell it from others, so that each is said once."""
+
+    kind: str
+    layer: int
+    sentence: str
+
+
+def check_batch(report: BatchReport, states: Sequence[Any], method: str) -> list[Concern]:
+    """What looks wrong after one mini-batch; raises `UserError` where going on is of no use."""
+    _check_finite(report, states, method)
+    found = []
+    for layer, rate in enumerate(report.rates.tolist()):
+        if rate < SILENT:
+            found.append(
+                Concern(
+                    "silent",
+                    layer,
+                    f"layer {layer} is silent ({rate:.1g} spikes per neuron and step): if it stays so, lower "
+                    f"network.threshold or raise {method}.init_scale or network.membrane_decay.",
+                )
+            )
+        elif rate > SATURATED:
+            found.append(
+                Concern(
+                    "saturated",
+                    layer,
+                    f"layer {layer} is saturated ({rate:.2f} spikes per neuron and step): lower {method}.lr or "
+                    f"{method}.init_scale, or raise network.threshold.",
+                )
+            )
+    for layer, state in enumerate(states):
+        precision = getattr(state, "precision", None)
+        if isinstance(precision, Tensor) and float(precision.max()) > LARGEST_PRECISION:
+            found.append(
+                Concern(
+                    "precision",
+                    layer,
+                    f"the precision of layer {layer} has grown to {float(precision.max()):.1g} and its weights hardly "
+                    f"move: lower {method}.precision_lr, or raise {method}.temperature.",
+                )
+            )
+    return found
+
+
+def _check_finite(report: BatchReport, states: Sequence[Any], method: str) -> None:
+    for layer, state in enumerate(states):
+        for name, part in state._asdict().items():
+            # one sum, and no mask as large as the weights: it is finite only if every summand is
+            if isinstance(part, Tensor) and not bool(torch.isfinite(part.sum())):
+                raise UserError(
+                    f"Training diverged: {name} of layer {layer} holds NaN or infinity. Lower {method}.lr, or the "
+                    f"surrogate's network.slope."
+                )
+    if not bool(torch.isfinite(report.loss)):
+        raise UserError(f"Training diverged: the loss is {float(report.loss)}. Lower {method}.lr.")

@@ -1,0 +1,304 @@
+"""Predictors: from a distribution over weights to class probabilities at every time-step (paper, Secs. "Frequentist
+versus Bayesian Learning" and "Confidence levels", eqs. pred-conf-freq, pred-conf-bayes).
+
+- `Point`      one weight vector: the frequentist predictor, or the mode or mean of a posterior.
+- `Committee`  N_S weight vectors, drawn once and kept for all inputs.
+- `Ensemble`   N_S weight vectors drawn afresh for every input.
+
+Probabilities are cumulative, the average over the steps up to t and over the members, so that the decision at any t is
+the one that would be given if the signal stopped there. All members see the same input spikes.
+
+A spike takes one step per layer, so the answer f(w, xᵗ) of the equations comes L steps after xᵗ. The first L steps say
+nothing about the input: probabilities are uniform there, and the average begins after them.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from bayspike.data.base import Samples
+from bayspike.errors import UserError, require, require_range
+from bayspike.posteriors import distributions, draws
+from bayspike.posteriors.distributions import Posterior
+from bayspike.posteriors.grid import Grid, grid_for
+from bayspike.predict.synapses import Fixed, Flipped, Own, Synapses
+from bayspike.predict.unrolled import check_binary, unroll_members
+from bayspike.predict.watching import ForeignRule, Watch
+from bayspike.spiking.network import Layer, Network
+
+KeepMembers = Literal["all", "final", "none"]
+OWN_WEIGHTS_IN_FLIGHT = 1 << 26  # numbers: 256 MiB in single precision
+
+
+class Prediction(NamedTuple):
+    """Cumulative class probabilities, and what is needed to judge them."""
+
+    probabilities: Tensor  # (time, batch, classes)
+    members: Tensor | None  # "all": (members, time, batch, classes); "final": (members, batch, classes)
+    rates: Tensor  # mean spikes per neuron and time-step of each layer, over batch and members, (layers,)
+
+
+class Predictor(ABC):
+    """What the three kinds share: they differ only in how they draw weights."""
+
+    network: Network
+    members: int  # N_S
+
+    @abstractmethod
+    def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
+        """The weights of every layer for a batch of inputs."""
+
+    def batch_limit(self) -> int | None:
+        """How many inputs may be given weights at once; None: any number."""
+        return None
+
+    @torch.no_grad()
+    def predict(
+        self, spikes: Tensor, generator: torch.Generator | None = None, keep_members: KeepMembers = "final"
+    ) -> Prediction:
+        """Probabilities for `spikes` `(time, batch, inputs)` of zeros and ones. Only an Ensemble uses the generator."""
+        check_binary(self.network, spikes)
+        require(
+            keep_members in ("all", "final", "none"),
+            f"keep_members must be 'all', 'final' or 'none', but is {keep_members!r}.",
+        )
+        readout = self.network.layers[-1].readout
+        spikes = spikes.to(readout.device)
+        time, batch, _ = spikes.shape
+        total = readout.new_zeros(time, batch, self.network.classes)
+        answers = slice(min(len(self.network.layers), time - 1), None)  # the steps that can depend on the input
+        kept = None
+        if keep_members != "none":
+            steps = (time,) if keep_members == "all" else ()
+            kept = readout.new_empty(self.members, *steps, batch, self.network.classes)
+        counts = torch.zeros(len(self.network.layers), dtype=torch.float64, device=readout.device)
+        limit = self.batch_limit() or batch
+        for low in range(0, batch, limit):
+            part = spikes[:, low : low + limit]
+            for piece in unroll_members(self.network, self.synapses(part.shape[1], generator), part):
+                rows = slice(low + piece.rows.start, low + piece.rows.stop)
+                total[:, rows] += piece.probabilities.sum(dim=0)
+                counts += piece.spikes
+                if kept is not None and keep_members == "all":
+                    kept[piece.members, :, rows] = piece.probabilities
+                elif kept is not None:
+                    kept[piece.members, rows] = piece.probabilities[:, answers].mean(dim=1)
+        _average_over_time(total[answers])
+        if kept is not None and keep_members == "all":
+            _average_over_time(kept[:, answers])
+        neurons = torch.tensor([layer.neurons for layer in self.network.layers], device=readout.device)
+        rates = counts / (neurons * (self.members * time * batch))
+        return Prediction(total.div_(self.members), kept, rates.to(readout.dtype))
+
+    def open(
+        self,
+        batch: int = 1,
+        generator: torch.Generator | None = None,
+        confidence: float = 0.0,
+        foreign: ForeignRule | None = None,
+    ) -> Watch:
+        """Start `batch` streams that decide at every time-step; see `bayspike.predict.watching`."""
+        require_range("batch", batch, 1)
+        return Watch(self.network, self.synapses(batch, generator), batch, confidence, foreign)
+
+
+class Point(Predictor):
+    """One weight vector: a matrix `(neurons, pre)` for every layer."""
+
+    def __init__(self, network: Network, weights: Sequence[Tensor]) -> None:
+        self.network, self.members = network, 1
+        self._committee = Committee(network, [matrix.unsqueeze(0) for matrix in weights])
+
+    @staticmethod
+    def of(network: Network, posteriors: Sequence[Posterior], centre: Literal["mode", "mean"] = "mode") -> "Point":
+        """The most probable or the mean weights; they differ for binary synapses."""
+        require(centre in ("mode", "mean"), f"centre must be 'mode' or 'mean', but is {centre!r}.")
+        return Point(network, [each.mode() if centre == "mode" else each.mean() for each in posteriors])
+
+    @property
+    def weights(self) -> list[Tensor]:
+        return [matrix[0] for matrix in self._committee.weights]
+
+    def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
+        return self._committee.synapses(batch, generator)
+
+
+class Committee(Predictor):
+    """N_S weight vectors kept for all inputs: weights `(members, neurons, pre)` for every layer."""
+
+    def __init__(self, network: Network, weights: Sequence[Tensor]) -> None:
+        self.network = network
+        self._fixed = [Fixed(tables) for tables in _tables(network, weights)]
+        self.members = self._fixed[0].members
+
+    @staticmethod
+    def draw(
+        network: Network,
+        posteriors: Sequence[Posterior],
+        members: int = 10,
+        *,
+        generator: torch.Generator,
+        grid: Grid | Literal["fit"] | None = None,
+    ) -> "Committee":
+        """Draw the members. `grid` rounds them to 8 bits: one grid for all, or the finest `fit` of each matrix."""
+        require_range("members", members, 1)
+        drawn = [each.sample(members, generator) for each in posteriors]
+        if grid is not None:
+            drawn = [torch.stack([_on_grid(matrix, grid) for matrix in matrices]) for matrices in drawn]
+        return Committee(network, drawn)
+
+    @property
+    def weights(self) -> list[Tensor]:
+        return [fixed.tables.transpose(1, 2) for fixed in self._fixed]
+
+    def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
+        return list(self._fixed)
+
+
+@dataclass(frozen=True)
+class Ensemble(Predictor):
+    """N_S weight vectors drawn afresh for every input.
+
+    `draws` says how the inputs of one batch get theirs. In both cases the draws of any one input are exact, and its
+    members are independent of each other.
+
+    - `flipped`      the inputs of a batch share the sizes of the deviations and differ in random signs: two products
+                     in place of a draw per input (`synapses.Flipped`). A Gaussian is its mean and a symmetric
+                     deviation. A ±1 weight of mean μ is sign(μ) with probability |μ| and a fair coin otherwise;
+                     the inputs share which weights are coins, and each has its own toss of them all.
+    - `independent`  each input has draws of all its own: exact jointly too, slow, for any posterior; the reference.
+    """
+
+    network: Network
+    posteriors: Sequence[Posterior]
+    members: int = 10
+    draws: Literal["flipped", "independent"] = "flipped"
+
+    def __post_init__(self) -> None:
+        require_range("members", self.members, 1)
+        require(
+            self.draws in ("flipped", "independent"),
+            f"draws must be 'flipped' or 'independent', but is {self.draws!r}.",
+        )
+        _tables(self.network, [each.mean().unsqueeze(0) for each in self.posteriors])  # refuses what does not fit
+
+    def batch_limit(self) -> int | None:
+        if self.draws == "flipped":
+            return None
+        weights = sum(layer.neurons * layer.pre for layer in self.network.layers)
+        return max(1, OWN_WEIGHTS_IN_FLIGHT // (weights * self.members))
+
+    def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
+        if generator is None:
+            raise UserError("an Ensemble draws weights for every input: pass it a torch.Generator.")
+        draw = self._flipped if self.draws == "flipped" else self._independent
+        return [
+            draw(layer, posterior, batch, generator)
+            for layer, posterior in zip(self.network.layers, self.posteriors, strict=True)
+        ]
+
+    def _independent(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
+        drawn = posterior.sample(self.members * batch, generator).to(layer.readout)
+        return Own(drawn.unflatten(0, (self.members, batch)).transpose(2, 3))
+
+    def _flipped(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
+        if isinstance(posterior, distributions.Point | distributions.BinaryPoint):
+            return Fixed(posterior.mean().T.to(layer.readout).expand(self.members, -1, -1).contiguous())
+        centre, spread = _centre_and_spread(posterior, self.members, generator)
+        return Flipped(
+            centre.transpose(1, 2).to(layer.readout).contiguous(),
+            spread.transpose(1, 2).to(layer.readout).contiguous(),
+            _signs(layer, (batch, layer.pre), generator),
+            _signs(layer, (batch, layer.neurons), generator),
+        )
+
+
+def predict_samples(
+    predictor: Predictor,
+    samples: Samples,
+    generator: torch.Generator,
+    batch: int = 256,
+    *,
+    over_time: bool = True,
+    keep_members: KeepMembers = "final",
+    progress: Callable[[int, int], None] | None = None,
+) -> Prediction:
+    """Predict a whole data set in chunks. The generator encodes the spikes, and feeds an Ensemble.
+
+    Without `over_time` only the last step's probabilities are kept, as a time of one. `progress` is called with the
+    number of samples done and their total.
+    """
+    require_range("batch", batch, 1)
+    require(len(samples) > 0, "there is nothing to predict: the samples are empty.")
+    parts = []
+    rates = torch.zeros(len(predictor.network.layers), dtype=torch.float64)
+    for indices in torch.arange(len(samples)).split(batch):
+        done = predictor.predict(samples.spikes(indices, generator), generator, keep_members)
+        rates += done.rates.double().cpu() * len(indices)
+        # a copy, lest the kept last step hold on to all of them
+        parts.append(done if over_time else done._replace(probabilities=done.probabilities[-1:].clone()))
+        if progress is not None:
+            progress(int(indices[-1]) + 1, len(samples))
+    members = [part.members for part in parts if part.members is not None]
+    return Prediction(
+        torch.cat([part.probabilities for part in parts], dim=1),
+        torch.cat(members, dim=-2) if members else None,
+        (rates / len(samples)).to(parts[0].rates),
+    )
+
+
+def _average_over_time(probabilities: Tensor) -> None:
+    """Replace those of every step by the mean up to it; time is the third dimension from the end."""
+    seen = torch.arange(1, probabilities.shape[-3] + 1, device=probabilities.device).view(-1, 1, 1)
+    torch.cumsum(probabilities, dim=-3, out=probabilities).div_(seen)
+
+
+def _tables(network: Network, weights: Sequence[Tensor]) -> list[Tensor]:
+    """Weights `(members, neurons, pre)` of every layer, checked, as tables `(members, pre, neurons)`."""
+    require(
+        len(weights) == len(network.layers),
+        f"the network has {len(network.layers)} layers, but weights are given for {len(weights)}.",
+    )
+    tables = []
+    for index, (layer, matrices) in enumerate(zip(network.layers, weights, strict=True)):
+        fits = matrices.ndim == 3 and len(matrices) == len(weights[0]) > 0 and tuple(matrices.shape[1:]) == layer.shape
+        require(
+            fits,
+            f"the weights of layer {index} must have the shape {layer.shape} for every member, and as many members as "
+            f"those of layer 0, but have {tuple(matrices.shape)}.",
+        )
+        require(
+            bool(torch.isfinite(matrices).all()),
+            f"the weights of layer {index} hold NaN or infinity; training diverged or the file is damaged.",
+        )
+        tables.append(matrices.detach().transpose(1, 2).to(layer.readout).contiguous())
+    return tables
+
+
+def _on_grid(matrix: Tensor, grid: Grid | Literal["fit"]) -> Tensor:
+    return (grid_for(matrix) if grid == "fit" else grid).round(matrix)
+
+
+def _centre_and_spread(posterior: Posterior, members: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:
+    """A draw split into a part that all inputs share, `(1 or members, …)`, and one symmetric about zero."""
+    if isinstance(posterior, distributions.Gaussian):
+        return posterior.centre.unsqueeze(0), posterior.sample(members, generator).sub_(posterior.centre)
+    if isinstance(posterior, distributions.Bernoulli):
+        mean = posterior.mean()
+        uniform = draws.uniform((members, *mean.shape), mean, generator)
+        settled = uniform < mean.abs()
+        # given that it is not settled, what is left of the uniform number tells a fair coin
+        coin = torch.where(uniform < (1 + mean.abs()) / 2, 1.0, -1.0).to(mean.dtype)
+        return torch.where(settled, mean.sign(), 0.0), torch.where(settled, 0.0, coin)
+    raise UserError(
+        f"there is no flipped draw for a posterior of kind {type(posterior).__name__}; choose draws='independent'."
+    )
+
+
+def _signs(layer: Layer, shape: tuple[int, int], generator: torch.Generator) -> Tensor:
+    bits = torch.randint(2, shape, generator=generator, device=generator.device)
+    return bits.to(layer.readout).mul_(2).sub_(1)

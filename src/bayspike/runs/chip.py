@@ -1,0 +1,32 @@
+"""What the chip would make of a finished learner: float beside Loihi's integers, on the same spikes."""
+
+from typing import Any
+
+import torch
+
+from bayspike.seeds import generator_for
+from bayspike.data.base import Samples
+from bayspike.errors import UserError
+from bayspike.hardware.check import compare_precision
+from bayspike.hardware.cuba import from_network
+from bayspike.hardware.rounding import to_fixed_point
+from bayspike.spiking.network import Network
+from bayspike.predict.predictors import Committee, Point
+
+CHIP_EXAMPLES = 200
+CHIP_WORK = 2e10  # synapses × time-steps × examples × members: a larger network is checked on fewer examples
+
+
+def on_chip(network: Network, predictor: Committee | Point, samples: Samples, seed: int) -> dict[str, Any]:
+    """Accuracy and calibration in float and in integers on a few test examples, or the reason why there are none."""
+    weights = [matrix if matrix.ndim == 3 else matrix.unsqueeze(0) for matrix in predictor.weights]
+    synapses = sum(matrix.numel() for matrix in weights)  # of all members
+    count = min(len(samples), CHIP_EXAMPLES, max(1, int(CHIP_WORK / (synapses * samples.time))))
+    chosen = torch.randperm(len(samples), generator=generator_for(seed, "chip"))[:count]
+    try:
+        cuba = from_network(network, weights)
+        rounded = to_fixed_point(cuba)
+    except UserError as refusal:
+        return {"refused": str(refusal)}
+    spikes = samples.spikes(chosen, generator_for(seed, "chip spikes")).numpy()
+    return compare_precision(cuba, rounded, spikes, samples.labels[chosen].numpy()).as_json()

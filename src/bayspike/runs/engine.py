@@ -1,0 +1,137 @@
+"""Running a configuration in a run directory, from the beginning or from wherever an earlier process was stopped.
+
+Jobs run one after the other in this process, or several at a time in worker processes. Since every random draw of the
+protocol is seeded by its place in the run, the results are the same bits whether and wherever a run was
+interrupted, and however many jobs ran at a time.
+"""
+
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+
+import torch
+
+from bayspike.errors import UserError
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
+from bayspike.runs.environment import describe_environment
+from bayspike.runs.jobs import Stop, Workbench, run_job
+from bayspike.storage.plain import differences, to_plain
+from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
+from bayspike.runs.workers import run_in_workers
+from bayspike.runs.reporting import Moment, Reporter
+from bayspike.runs.directory import RunDirectory, create_run
+from bayspike.storage.files import read_json, read_lines, write_json, write_lines
+
+
+@contextmanager
+def stopping_at_safe_points() -> Iterator[Stop]:
+    """The first Ctrl-C (or SIGTERM) asks for a stop after the current mini-batch, a second one stops at once."""
+    stop = Stop()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        if stop.asked:
+            raise KeyboardInterrupt
+        stop.asked = True
+
+    try:
+        before = {each: signal.signal(each, ask) for each in (signal.SIGINT, signal.SIGTERM)}
+    except ValueError:  # not in the main thread: nothing to catch
+        yield stop
+        return
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def start(
+    config: RunConfig, experiment: Experiment, out: Path, *, force: bool, command: list[str]
+) -> tuple[RunDirectory, Workbench]:
+    """Load the data, then make the run directory: a mistake in the options leaves no directory behind."""
+    bench = open_bench(config, experiment)
+    config = bench.config
+    for job in jobs_of(config):
+        prepare(config, job, bench.dataset, bench.stream)
+    run = create_run(out, force=force)
+    write_json(run.environment, describe_environment(config, command))
+    write_json(run.config, config_to_json(config))  # last: from now on the run can be resumed
+    return run, bench
+
+
+def take_up(run: RunDirectory, find: Callable[[str], Experiment]) -> Workbench:
+    """The configuration and the data of a run that is there; other data under the same name are refused.
+
+    `find` gives the experiment of a name: this room knows none.
+    """
+    config = config_from_json(read_json(run.config), str(run.config))
+    bench = open_bench(config, find(config.experiment))
+    found = differences(bench.config.dataset, config.dataset)
+    if found:
+        shown = "; ".join(f"{name} was {old!r} and is now {new!r}" for name, new, old in found[:3])
+        raise UserError(f"The data are not those {run.path} was started with: {shown}.")
+    return bench
+
+
+def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
+    _check_device(config.device)
+    torch.set_num_threads(config.threads)
+    dataset = load_data(experiment, config.data)
+    stream = experiment.stream(dataset)
+    facts = to_plain(describe_data(dataset, stream))
+    return Workbench(replace(config, dataset=facts, simulated=dataset.simulated), experiment, dataset, stream)
+
+
+def _check_device(name: str) -> None:
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError) as error:
+        raise UserError(f"The device {name!r} cannot be used here; --device cpu always can.") from error
+
+
+def run_jobs(
+    run: RunDirectory, bench: Workbench, reporter: Reporter, stop: Stop, parallel: int = 1, worker: str = ""
+) -> None:
+    """All jobs of the run that are not done yet, `parallel` at a time. Raises `Interrupted` when asked to stop.
+
+    `worker` is the module that a process for one job runs; without one all jobs run here.
+    """
+    config = bench.config
+    with run.locked():
+        learners = {job.name: prepare(config, job, bench.dataset, bench.stream) for job in jobs_of(config)}
+        totals = {name: count_batches(prepared) for name, prepared in learners.items()}
+        overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])
+        left = [name for name in learners if not run.result(name).is_file()]
+        try:
+            if worker and min(parallel, len(left)) > 1:
+                run_in_workers(run, worker, left, parallel, overall, stop, lambda: merge_metrics(run, list(learners)))
+            else:
+                for name in left:
+                    run_job(run, bench, learners[name], overall, stop)
+                    merge_metrics(run, list(learners))
+        finally:
+            merge_metrics(run, list(learners))
+
+
+class Overall:
+    """Reports the batches of single jobs as parts of the whole run."""
+
+    def __init__(self, reporter: Reporter, totals: Mapping[str, int], finished: list[str]) -> None:
+        self.reporter, self.total = reporter, sum(totals.values())
+        self.done = {name: totals[name] for name in finished}
+
+    def batch(self, moment: Moment) -> None:
+        self.done[moment.job] = moment.done
+        self.reporter.batch(replace(moment, done=sum(self.done.values()), total=self.total))
+
+    def say(self, sentence: str) -> None:
+        self.reporter.say(sentence)
+
+
+def merge_metrics(run: RunDirectory, jobs: list[str]) -> None:
+    """`metrics.jsonl`: the lines of all jobs, one job after the other, however they ran."""
+    write_lines(run.metrics, [entry for job in jobs for entry in read_lines(run.job_metrics(job))])

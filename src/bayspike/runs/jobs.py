@@ -1,0 +1,220 @@
+"""One job of a run: training with checks, metrics and checkpoints, then the final examination.
+
+A job is done when `results/<job>.json` is there; a job under way is taken up from its newest checkpoint.
+"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bayspike.runs import checkpoints
+from bayspike.continual.protocol import Progress, run_stream
+from bayspike.continual.replay import Plan
+from bayspike.continual.tasks import Stream
+from bayspike.data.base import Dataset
+from bayspike.spiking.denormals import flushed_denormals
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.config import Job, RunConfig
+from bayspike.runs.examination import headline, interim
+from bayspike.continual.methods import method
+from bayspike.storage.plain import to_plain
+from bayspike.runs.plan.prepare import PreparedJob, batches_before, count_batches
+from bayspike.runs.results import job_result
+from bayspike.learning.batch import BatchReport
+from bayspike.runs.reporting import Moment, Reporter
+from bayspike.runs.directory import MetricsLog, RunDirectory, locked
+from bayspike.storage.files import write_arrays, write_json
+from bayspike.runs.tensorboard import EventWriter, open_writer
+from bayspike.learning.health import check_batch
+
+SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
+
+
+class Interrupted(Exception):
+    """The user stopped the run; everything up to the last mini-batch is kept."""
+
+
+@dataclass
+class Stop:
+    """Set by a signal, looked at after every mini-batch."""
+
+    asked: bool = False
+
+
+@dataclass(frozen=True)
+class Workbench:
+    """A configuration with its experiment and its data."""
+
+    config: RunConfig
+    experiment: Experiment
+    dataset: Dataset
+    stream: Stream
+
+
+def identity(config: RunConfig, job: Job) -> dict[str, Any]:
+    """All that a checkpoint must agree with for going on from it to be the same run."""
+    return {
+        "experiment": config.experiment,
+        "seed": job.seed,
+        "method": to_plain(job.method),
+        "data": {**to_plain(config.data), "root": None},  # where the data lie does not matter, what they are does
+        "dataset": to_plain(config.dataset),
+        "judging": to_plain(config.judging),
+        "threads": config.threads,
+        "device": config.device,
+        "log_every": config.log_every,
+    }
+
+
+def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter: Reporter, stop: Stop) -> None:
+    """Train, examine and store one job, or what is left of it. Raises `Interrupted` when asked to stop.
+
+    Batches are reported as of the job alone. A process that died without letting go (as when its parent was killed) is
+    waited for.
+    """
+    config, job = bench.config, prepared.job
+    folder = run.checkpoints(job.name)
+    events = run.path / "tensorboard" if config.tensorboard else None
+    # denormals are flushed throughout: the switch outlives a computation, and must not depend on what came before
+    with locked(folder / ".lock", wait=True), flushed_denormals(), open_writer(events) as writer:
+        progress, spent = _newest(folder, config, prepared)
+        place = (-1, -1) if progress is None else (progress.task, progress.batch)
+        log = MetricsLog(run.job_metrics(job.name), lambda entry: (entry["task"], entry["batch"]) <= place)
+        clock = _Clock(spent)
+        diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock)
+        try:
+            judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
+            final = run_stream(
+                prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
+            )
+            diary.save(final)
+        finally:
+            log.close()
+        result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
+        write_arrays(run.arrays(job.name), arrays)
+        write_json(run.result(job.name), result)  # last: it says that the job is done
+    best = result["final"][result["headline_predictor"]]["overall"]
+    reporter.say(f"{job.name}: accuracy {best['accuracy']:.2%}, ECE {best['ece']:.3f} ({result['headline_predictor']})")
+
+
+def _newest(folder: Path, config: RunConfig, prepared: PreparedJob) -> tuple[Progress | None, float]:
+    found = checkpoints.latest(folder)
+    if found is None:
+        return None, 0.0
+    checkpoints.check_identity(found, identity(config, prepared.job), folder)
+    return checkpoints.unpack_progress(found, prepared.network, prepared.rule, folder), float(found.header["seconds"])
+
+
+class _Clock:
+    """Seconds spent on a job, over all the processes that worked on it."""
+
+    def __init__(self, before: float) -> None:
+        self._before, self._started = before, time.monotonic()
+
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._started
+
+
+class _Diary:
+    """What happens after every mini-batch: checks, a line of metrics, progress, checkpoints, and the wish to stop."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        bench: Workbench,
+        prepared: PreparedJob,
+        log: MetricsLog,
+        reporter: Reporter,
+        stop: Stop,
+        events: EventWriter,
+        clock: _Clock,
+    ) -> None:
+        self.run, self.bench, self.prepared, self.log = run, bench, prepared, log
+        self.reporter, self.stop, self.events, self.clock = reporter, stop, events, clock
+        self.total = count_batches(prepared)
+        self.before = [batches_before(prepared, task) for task in range(len(prepared.stream.tasks) + 1)]
+        self.warned = {(entry["name"], entry["layer"]) for entry in log.kept if entry["kind"] == "warning"}
+        self.interval = bench.config.checkpoint_seconds
+        self.saved_at = time.monotonic()
+
+    def on_batch(self, now: Progress, report: BatchReport, plan: Plan) -> None:
+        config, job = self.bench.config, self.prepared.job
+        task = now.task
+        for concern in check_batch(report, now.states, job.method.method):
+            if (concern.kind, concern.layer) not in self.warned:
+                self.warned.add((concern.kind, concern.layer))
+                self.reporter.say(f"warning: {job.name}, task {task}, batch {now.batch}: {concern.sentence}")
+                self.log.append(
+                    {"kind": "warning", "job": job.name, "task": task, "batch": now.batch, "name": concern.kind,
+                     "layer": concern.layer, "sentence": concern.sentence}
+                )  # fmt: skip
+        rates, loss, accuracy = report.rates.tolist(), float(report.loss), float(report.accuracy)
+        share = now.replayed / now.presentations
+        name = self.prepared.stream.tasks[task].name
+        step = self.before[task] + now.batch
+        self.reporter.batch(Moment(step, self.total, job.name, name, loss, accuracy, sum(rates) / len(rates), share))
+        if now.batch % config.log_every == 0 or now.batch == len(plan):
+            entry = {"loss": loss, "accuracy": accuracy, "rates": rates, "replay_share": share}
+            place = {"kind": "batch", "job": job.name, "task": task, "batch": now.batch, "batches": len(plan)}
+            self.log.append({**place, **entry})
+            self.events.batch(job.name, step, entry)
+        first = task == 0 and now.batch == 1  # the untrained network was judged before the first batch
+        judged = [
+            each
+            for each in now.evaluations
+            if each.task == task and (each.batch == now.batch or (first and not each.batch))
+        ]
+        for each in judged:
+            plain = checkpoints.evaluation_to_plain(each)
+            self.log.append({"kind": "evaluation", "job": job.name, **plain})
+            self.events.evaluation(job.name, step, plain)
+        if judged:
+            self._keep_best(now)
+        if self.stop.asked:
+            self.save(now)
+            raise Interrupted
+        if time.monotonic() - self.saved_at >= self.interval:
+            self.save(now)
+
+    def save(self, now: Progress) -> None:
+        """A numbered checkpoint; the last two stay."""
+        begun = time.monotonic()
+        self.log.sync()
+        folder = self.run.checkpoints(self.prepared.job.name)
+        checkpoints.save(folder, f"step-{now.task:03d}-{now.batch:07d}", *self._packed(now))
+        checkpoints.prune(folder)
+        self.saved_at = time.monotonic()
+        if self.interval > 0:
+            self.interval = max(self.bench.config.checkpoint_seconds, (self.saved_at - begun) / SAVING_SHARE)
+
+    def _keep_best(self, now: Progress) -> None:
+        first = headline(method(self.prepared.job.method.method), self.bench.config.judging)
+        # of the trained network: the untrained one is judged too, and may be luckier than a short training
+        accuracies = [each.overall.accuracy for each in now.evaluations if each.predictor == first and each.batch]
+        if accuracies and accuracies[-1] >= max(accuracies):
+            checkpoints.save(self.run.checkpoints(self.prepared.job.name), checkpoints.BEST, *self._packed(now))
+
+    def _packed(self, now: Progress) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+        job, config = self.prepared.job, self.bench.config
+        progress, tensors = checkpoints.pack_progress(now)
+        header = {
+            "job": job.name,
+            "identity": identity(config, job),
+            "progress": progress,
+            "seconds": self.clock.seconds(),
+            "model": {
+                "experiment": config.experiment,
+                "network": to_plain(self.prepared.network_config),
+                "method": job.method.method,
+                "label": job.method.label,
+                "rule": to_plain(job.method.rule),
+                "seed": job.seed,
+                "members": config.judging.members,
+                "data": to_plain(config.data),
+                **config.dataset,
+            },
+        }
+        return header, tensors

@@ -1,0 +1,76 @@
+"""What an experiment is: data, tasks, presets, tuned hyper-parameters, published numbers, figures.
+
+One file of `bayspike.experiments` makes one `Experiment` value; `resolve` turns it with a preset and the user's changes
+into a `RunConfig` in which nothing is left open.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bayspike.continual.tasks import Stream, Task
+from bayspike.data.base import Dataset
+
+Table = Mapping[str, Mapping[str, Any]]  # method -> hyper-parameters; "network.…" and "training.…" reach those options
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Sizes of an experiment. `tuned` wins over the experiment's own table; `simulated` are loader options."""
+
+    methods: tuple[str, ...]
+    seeds: int
+    network: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    judging: Mapping[str, Any] = field(default_factory=dict)
+    tuned: Table = field(default_factory=dict)
+    simulated: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A number of the paper beside which ours stand; None where the paper gives none."""
+
+    name: str
+    method: str  # the method of ours it is to be compared with
+    predictor: str
+    accuracy: float | None = None
+    accuracy_std: float | None = None
+    ece: float | None = None
+    ece_std: float | None = None
+
+
+# What there is to see of learners of one task after the other; names as in `drawing`.
+CONTINUAL_FIGURES = (
+    "training_curves",
+    "final_boxes",
+    "accuracy_matrix",
+    "reliability",
+    "over_time",
+    "risk_coverage",
+    "top_classes",
+    "mean_parameters",
+)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of the paper, or of ours."""
+
+    name: str
+    title: str
+    dataset: str
+    presets: Mapping[str, Preset]
+    tuned: Table
+    stream: Callable[[Dataset], Stream]
+    figures: tuple[str, ...] = CONTINUAL_FIGURES
+    stand_in: str | None = None  # the simulated data set that may replace the real one
+    published: tuple[Published, ...] = ()
+    published_note: str = ""  # what to bear in mind when comparing
+    extras: Callable[..., dict[str, Any]] | None = None  # further arrays of a job, see `judging`
+
+
+def offline(dataset: Dataset) -> Stream:
+    """All data at once: offline learning is a stream of one task."""
+    return Stream((Task("all", dataset.train, dataset.test),), len(dataset.classes))

@@ -1,0 +1,179 @@
+"""The result of one job: what goes into `results/<job>.json` and `results/<job>.npz`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bayspike.runs.checkpoints import evaluation_to_plain
+from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, memory_of
+from bayspike.seeds import generator_for
+from bayspike.continual.tasks import Concatenated, Stream
+from bayspike.data.base import Dataset
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.chip import on_chip
+from bayspike.runs.plan.config import RunConfig
+from bayspike.runs.examination import committee_generator, Examination, examine, final_predictors, foreign_prediction, frames, headline
+from bayspike.predict.by_name import make_predictor
+from bayspike.continual.methods import method
+from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
+from bayspike.figures import count_means
+from bayspike.learning.batch import posteriors
+from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
+from bayspike.spiking.network import unroll
+from bayspike.predict.predictors import Committee, Point
+
+FRAMES = 8
+ENERGY_EXAMPLES = 16
+
+
+def job_result(
+    experiment: Experiment, config: RunConfig, prepared: PreparedJob, dataset: Dataset, progress: Progress, seconds: float
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Examine a finished job: its JSON and its arrays."""
+    job, network, stream = prepared.job, prepared.network, prepared.stream
+    learnt = posteriors(prepared.rule, progress.states)
+    chosen = method(job.method.method)
+    labels = torch.cat([task.test.labels for task in stream.judges])
+    subset = stratified_indices(labels, min(len(labels), config.judging.stored_examples), config.data.seed)
+    # mixed, so that the first few, whose input spikes are kept, are of several classes
+    subset = subset[torch.randperm(len(subset), generator=torch.Generator().manual_seed(config.data.seed))]
+    arrays: dict[str, Any] = {
+        "labels": labels.numpy(),
+        "task": np.repeat(np.arange(len(stream.judges)), [len(task.test) for task in stream.judges]),
+        "subset": subset.numpy(),
+        "frames": frames(stream.judges, subset[:FRAMES], job.seed),
+        "sample_shape": np.array(dataset.sample_shape),
+    }
+    if dataset.foreign is not None and dataset.foreign_classes:
+        arrays["foreign_labels"] = dataset.foreign.labels.numpy()
+    exams: dict[str, Examination] = {}
+    foreign: dict[str, Any] = {}
+    names = final_predictors(chosen, learnt)
+    for name in names:
+        predictor = make_predictor(
+            name, network, learnt, config.judging.members, committee_generator(job.seed)
+        )
+        exam = exams[name] = examine(predictor, stream.judges, job.seed)
+        arrays[f"final/{name}"] = exam.probabilities[-1].numpy()
+        arrays[f"probabilities/{name}"] = exam.probabilities[:, subset].numpy()
+        if exam.members is not None and len(exam.members) > 1:
+            arrays[f"members/{name}"] = exam.members[:, subset].numpy()
+        if dataset.foreign is not None:
+            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed)
+        if experiment.extras is not None:
+            arrays |= experiment.extras(name, predictor, dataset, job.seed)
+    for index, posterior in enumerate(learnt):
+        counted = count_means(posterior.mean().numpy(force=True))
+        arrays |= {f"weights/{index}_{part}": np.asarray(counted[part]) for part in ("counts", "edges", "nonzero")}
+    first = headline(chosen, config.judging)
+    rounded = exams.get(f"{chosen.predictors[0]}-8bit")
+    memory = memory_of(stream, progress)
+    stored_bytes = memory.coresets
+    stored = sum(len(kept) for kept in progress.coresets)
+    if chosen.tasks == "coresets":  # what it trained on is what it had stored
+        stored = len(stream.tasks[0].train)
+        stored_bytes = stored * stream.tasks[0].train.bytes_per_sample
+    parameters = sum(layer.neurons * layer.pre for layer in network.layers)
+    matrices = {name: _matrix(progress.evaluations, name, exam) for name, exam in exams.items()}
+    result = {
+        "job": job.name,
+        "method": job.method.method,
+        "label": job.method.label,
+        "seed": job.seed,
+        "predictors": list(names),
+        "headline_predictor": first,
+        "task_names": [task.name for task in stream.judges],
+        "classes": list(dataset.classes),
+        "evaluations": [evaluation_to_plain(each) for each in progress.evaluations],
+        "final": {
+            name: {"overall": exam.overall._asdict(), "per_task": [scores._asdict() for scores in exam.tasks]}
+            for name, exam in exams.items()
+        },
+        "accuracy_matrix": {name: matrix.tolist() for name, matrix in matrices.items() if matrix is not None},
+        "continual": {
+            name: _continual(stream, matrix, progress.evaluations, name)
+            for name, matrix in matrices.items()
+            if matrix is not None and stream.stage_judges is not None and len(matrix) > 1
+        },
+        "ood": foreign or None,
+        "presentations": progress.presentations,
+        "replayed": progress.replayed,
+        "coreset_examples": stored,
+        "memory_bytes": {"rule": memory.rule, "coresets": stored_bytes, "total": memory.rule + stored_bytes},
+        "bytes_per_synapse": memory.rule / parameters,
+        "parameters": parameters,
+        "seconds": seconds,
+        "rates": exams[first].rates,
+        "energy": _energy(prepared, learnt, config.judging.members if chosen.bayesian else 1),
+        "fixed_point": None if rounded is None else {"weights": "8-bit", **rounded.overall._asdict()},
+        "chip": _chip(prepared, learnt, chosen.bayesian, config.judging.members),
+    }
+    return result, arrays
+
+
+def _foreign(
+    arrays: dict[str, Any], name: str, predictor: Any, exam: Examination, dataset: Dataset, seed: int
+) -> Mapping[str, Any]:
+    """How well the predictor tells foreign inputs from its own, by each score; its probabilities go to the arrays."""
+    assert dataset.foreign is not None
+    done = foreign_prediction(predictor, dataset.foreign, seed)
+    arrays[f"foreign/{name}"] = done.probabilities.numpy()
+    several = done.members is not None and len(done.members) > 1
+    if several and done.members is not None:
+        arrays[f"foreign_members/{name}"] = done.members.numpy()
+    own_members, foreign_members = (exam.members, done.members) if several else (None, None)
+    found = detect_foreign(exam.probabilities[-1], done.probabilities[-1], own_members, foreign_members)
+    measures = ("auroc", "aupr", "fpr95")
+    return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
+
+
+def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -> Tensor | None:
+    """Accuracy after each task; the last row is of the final examination, which sees all test examples."""
+    mine = [each for each in evaluations if each.predictor == name]
+    if not mine:
+        return None
+    matrix = accuracy_matrix(mine, name)
+    matrix[-1] = torch.tensor([scores.accuracy for scores in exam.tasks], dtype=torch.float64)
+    return matrix
+
+
+def _continual(
+    stream: Stream, matrix: Tensor, evaluations: tuple[Evaluation, ...], name: str
+) -> dict[str, float | None]:
+    untrained = [each for each in evaluations if each.predictor == name and each.task == 0 and each.batch == 0]
+    baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
+    return summarise_continual(matrix, baseline, stream.stage_judges)._asdict()
+
+
+def _chip(prepared: PreparedJob, learnt: Any, bayesian: bool, members: int) -> dict[str, Any]:
+    """The committee (or the point) as the chip's integers would have it."""
+    name = "committee" if bayesian else "point"
+    predictor = make_predictor(name, prepared.network, learnt, members, committee_generator(prepared.job.seed))
+    assert isinstance(predictor, Committee | Point)
+    everything = Concatenated(tuple(task.test for task in prepared.stream.judges))
+    return on_chip(prepared.network, predictor, everything, prepared.job.seed)
+
+
+def _energy(prepared: PreparedJob, learnt: Any, members: int) -> dict[str, Any]:
+    """Spikes, synaptic operations and joules of a decision at the last step, averaged over a few test examples."""
+    network, samples = prepared.network, prepared.stream.judges[-1].test
+    chosen = torch.arange(min(ENERGY_EXAMPLES, len(samples)))
+    spikes = samples.spikes(chosen, generator_for(prepared.job.seed, "energy")).to(network.layers[0].readout)
+    emitted = unroll(network, spikes, Point.of(network, learnt).weights)
+    sizes = [layer.neurons for layer in network.layers]
+    own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
+    populations = [Population(spikes, sizes[0], updated=False)]
+    for index, block in enumerate(emitted):
+        onward = sizes[index + 1] if index + 1 < len(sizes) else 0
+        populations.append(Population(block, onward + own[index]))
+    spent = energy_over_time(populations, members=members)
+    return {
+        "joules": float(spent.joules[-1].mean()),
+        "spikes": float(spent.spikes[-1].mean()),
+        "synaptic_operations": float(spent.synaptic_operations[-1].mean()),
+        "members": members,
+        "source": LOIHI.source,
+    }

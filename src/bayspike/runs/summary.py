@@ -1,0 +1,133 @@
+"""`summary.json`: the final figures of every method, mean and standard deviation over the seeds, with the protocol.
+
+Made from `config.json` and `results/*.json` alone, so it can be made again at any time. The keys are documented in
+docs/summary-schema.md.
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.config import RunConfig, jobs_of
+from bayspike.continual.methods import METHODS
+from bayspike.storage.plain import to_plain
+from bayspike.runs.directory import FORMAT, RunDirectory
+from bayspike.storage.files import read_json
+
+MEASURES = ("accuracy", "ece", "nll", "brier")
+CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
+
+
+def read_results(run: RunDirectory, config: RunConfig) -> list[dict[str, Any]]:
+    """The results of all jobs that are done."""
+    return [read_json(run.result(job.name)) for job in jobs_of(config) if run.result(job.name).is_file()]
+
+
+def summarise(experiment: Experiment, config: RunConfig, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of `summary.json`."""
+    labels = [method.label for method in config.methods]
+    by_label = {label: [each for each in results if each["label"] == label] for label in labels}
+    return {
+        "format": FORMAT,
+        "experiment": config.experiment,
+        "title": experiment.title,
+        "preset": config.preset,
+        "complete": len(results) == len(jobs_of(config)),
+        "simulated": config.simulated,
+        "reduced": list(config.reduced),
+        "methods": {label: _method(mine) for label, mine in by_label.items() if mine},
+        "protocol": protocol(experiment, config),
+        "paper": [to_plain(each) for each in experiment.published],
+        "paper_note": experiment.published_note,
+    }
+
+
+def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    first = results[0]
+    headline = first["headline_predictor"]
+    summary: dict[str, Any] = {
+        "method": first["method"],
+        "about": METHODS[first["method"]].about,
+        "predictor": headline,
+        **_scores(results, headline),
+        "predictors": {name: _scores(results, name) for name in first["predictors"]},
+        "task_names": first["task_names"],
+        "parameters": first["parameters"],
+        "memory_bytes": first["memory_bytes"],
+        "bytes_per_synapse": first["bytes_per_synapse"],
+        "coreset_examples": first["coreset_examples"],
+        "presentations": first["presentations"],
+        "replayed": first["replayed"],
+        "seconds": spread([each["seconds"] for each in results])["mean"],
+        "seeds": [each["seed"] for each in results],
+        "energy": first["energy"],
+        "rates": first["rates"],
+        "fixed_point": _fixed_point(results),
+        "chip": _chip(results),
+        "ood_auroc": _ood(results, headline),
+    }
+    continual = [each["continual"].get(headline) for each in results]
+    if all(continual):
+        summary["continual"] = {name: spread([each[name] for each in continual]) for name in CONTINUAL}
+    return summary
+
+
+def _scores(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any]:
+    """For each measure its mean and spread on all test examples, and on those of every task."""
+    finals = [each["final"][predictor] for each in results]
+    tasks = range(len(finals[0]["per_task"]))
+    return {
+        name: {
+            **spread([final["overall"][name] for final in finals]),
+            "per_task": [spread([final["per_task"][k][name] for final in finals])["mean"] for k in tasks],
+        }
+        for name in MEASURES
+    }
+
+
+def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    found = [each["fixed_point"] for each in results]
+    if not all(found):
+        return None
+    return {"weights": found[0]["weights"], **{name: spread([each[name] for each in found]) for name in MEASURES}}
+
+
+def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Float beside the chip's integers, on the same few test examples; or why the chip cannot run the network."""
+    found = [each["chip"] for each in results]
+    if "refused" in found[0]:
+        return {"refused": found[0]["refused"]}
+    return {name: spread([each[name] for each in found]) for name in found[0] if name != "examples"} | {
+        "examples": found[0]["examples"]
+    }
+
+
+def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:
+    """AUROC of telling foreign inputs apart: by the confidence, and by each score of uncertainty."""
+    found = [each["ood"][predictor]["auroc"] for each in results if each["ood"]]
+    if not found:
+        return None
+    by_score = {score: spread([each[score] for each in found]) for score in found[0]}
+    return {**by_score["confidence"], "score": "confidence", "by_score": by_score}
+
+
+def spread(values: Sequence[float]) -> dict[str, float | None]:
+    """Mean and sample standard deviation; one value has none, and says so by null."""
+    known = [value for value in values if value is not None]
+    if not known:
+        return {"mean": None, "std": None}
+    return {"mean": statistics.fmean(known), "std": statistics.stdev(known) if len(known) > 1 else None}
+
+
+def protocol(experiment: Experiment, config: RunConfig) -> dict[str, Any]:
+    """What was actually run."""
+    return {
+        "dataset": to_plain(config.dataset),
+        "data": to_plain(config.data),
+        "judging": to_plain(config.judging),
+        "seeds": list(config.seeds),
+        "device": config.device,
+        "threads": config.threads,
+        "methods": {method.label: to_plain(method) for method in config.methods},
+    }

@@ -1,0 +1,159 @@
+"""Several jobs at a time, each in a process of its own: on two cores two networks learn twice as fast as one on both.
+
+A worker tells its parent how it goes by JSON lines on standard output. Its standard input is a lifeline: a line asks it
+to stop at the next safe point, and its end says that the parent is gone, upon which the worker ends at once.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from queue import Empty, Queue
+from typing import Any
+
+from bayspike.errors import UserError
+from bayspike.runs.jobs import Interrupted, Stop
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.reporting import Moment, Reporter
+from bayspike.runs.directory import RunDirectory
+
+REFRESH_SECONDS = 15.0
+
+
+class _Worker:
+    """A child process and the thread that listens to it."""
+
+    def __init__(self, run: RunDirectory, module: str, job: str, inbox: "Queue[tuple[str, dict[str, Any] | None]]") -> None:
+        self.job = job
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", module, str(run.path), job],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a Ctrl-C is the parent's to handle
+        )
+        threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
+
+    def _listen(self, inbox: "Queue[tuple[str, dict[str, Any] | None]]") -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            inbox.put((self.job, json.loads(line)))
+        inbox.put((self.job, None))
+
+    def ask_to_stop(self) -> None:
+        assert self.process.stdin is not None
+        try:
+            self.process.stdin.write("stop\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:  # it has just ended by itself
+            pass
+
+
+def run_in_workers(
+    run: RunDirectory,
+    module: str,
+    jobs: Sequence[str],
+    parallel: int,
+    reporter: Reporter,
+    stop: Stop,
+    refresh: Callable[[], None],
+) -> None:
+    """Run the jobs, `parallel` at a time, each as `python -m module DIRECTORY JOB`; `refresh` is called now and then.
+
+    If one fails, the others stop at a safe point and its error is raised.
+    """
+    waiting, active = deque(jobs), dict[str, _Worker]()
+    inbox: Queue[tuple[str, dict[str, Any] | None]] = Queue()
+    failure: UserError | None = None
+    asked, refreshed = False, time.monotonic()
+    try:
+        while active or (waiting and not asked):
+            while waiting and len(active) < parallel and not asked:
+                job = waiting.popleft()
+                active[job] = _Worker(run, module, job, inbox)
+            try:
+                job, message = inbox.get(timeout=0.2)
+            except Empty:
+                job, message = "", {}
+            if time.monotonic() - refreshed > REFRESH_SECONDS:
+                refresh()
+                refreshed = time.monotonic()
+            if message is None:
+                code = active.pop(job).process.wait()
+                if code not in (0, 130) and failure is None:
+                    failure = UserError(f"the process of {job} ended with code {code}; see above.")
+            elif "error" in message:
+                failure = failure or UserError(message["error"])
+            elif "say" in message:
+                reporter.say(message["say"])
+            elif "batch" in message:
+                reporter.batch(Moment(**message["batch"]))
+            if (stop.asked or failure) and not asked:
+                asked = True
+                for worker in active.values():
+                    worker.ask_to_stop()
+    finally:
+        for worker in active.values():  # only after a second Ctrl-C: what they have saved is whole
+            worker.process.kill()
+            worker.process.wait()
+    if failure is not None:
+        raise failure
+    if stop.asked:
+        raise Interrupted
+
+
+class Telling:
+    """The reporter of a worker."""
+
+    def _tell(self, message: dict[str, Any]) -> None:
+        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.flush()
+
+    def batch(self, moment: Moment) -> None:
+        self._tell({"batch": asdict(moment)})
+
+    def say(self, sentence: str) -> None:
+        self._tell({"say": sentence})
+
+    def error(self, sentence: str) -> None:
+        self._tell({"error": sentence})
+
+
+def hold_lifeline(stop: Stop) -> None:
+    """Watch standard input from a thread of its own."""
+
+    def watch() -> None:
+        for _ in sys.stdin:
+            stop.asked = True
+        os._exit(1)  # the parent is gone: nobody is left to work for
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def work(directory: Path, job: str, find: Callable[[str], Experiment]) -> int:
+    """The whole life of a worker; returns its exit code."""
+    from bayspike.runs.plan.config import jobs_of
+    from bayspike.runs.engine import take_up
+    from bayspike.runs.jobs import run_job
+    from bayspike.runs.plan.prepare import prepare
+    from bayspike.runs.directory import open_run
+
+    stop, telling = Stop(), Telling()
+    hold_lifeline(stop)
+    try:
+        run = open_run(directory)
+        bench = take_up(run, find)
+        chosen = next(each for each in jobs_of(bench.config) if each.name == job)
+        run_job(run, bench, prepare(bench.config, chosen, bench.dataset, bench.stream), telling, stop)
+    except Interrupted:
+        return 130
+    except UserError as error:
+        telling.error(str(error))
+        return 2
+    return 0
