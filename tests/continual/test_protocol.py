@@ -269,8 +269,8 @@ def test_what_does_not_fit_is_refused() -> None:
         run_stream(small_network(rule, classes=5), rule, small_stream(), CONFIG)
     with pytest.raises(UserError, match="burn_in must leave some of the 6 time-steps"):
         run_stream(small_network(rule), rule, small_stream(), replace(CONFIG, burn_in=6))
-    with pytest.raises(UserError, match="must be one of committee, ensemble, mean, point, .*, but is 'oracle'"):
-        judge_with(small_network(rule), ("oracle",))  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"must be one of committee, ensemble, mean, point, .*, but is 'oracle'"):
+        judge_with(small_network(rule), ("oracle",))
 
 
 @pytest.mark.parametrize(

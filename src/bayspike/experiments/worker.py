@@ -1,11 +1,11 @@
-"""`python -m bayspike.experiments.worker DIRECTORY JOB`: one job of a run, for its parent (see `workers`)."""
+"""`python -m bayspike.experiments.worker DIRECTORY JOB`: one job of a run, for its parent (`runs.child`)."""
 
 import os
 import sys
 from pathlib import Path
 
 from bayspike.experiments.registry import experiment
-from bayspike.runs.workers import work
+from bayspike.runs.child import work
 
 if __name__ == "__main__":
     code = work(Path(sys.argv[1]), sys.argv[2], experiment)

@@ -8,6 +8,9 @@ import contextlib
 import json
 import math
 import os
+import struct
+import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +20,8 @@ from numpy.typing import NDArray
 
 from bayspike.errors import UserError, require
 
+# what reading a damaged zip (an .npz is one) can raise; RuntimeError is how an unknown compression or a password shows
+ARCHIVE_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
 LARGEST_JSON = 2**28  # bytes that are read
 
 

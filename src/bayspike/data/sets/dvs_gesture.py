@@ -23,9 +23,22 @@ from bayspike.data.files.aedat import read_aedat3
 from bayspike.data.files.event_files import read_gesture_npy
 from bayspike.data.files.events import Events, binned
 from bayspike.data.places import find, missing
-from bayspike.data.simulated.cache import progress
-from bayspike.data.simulated.puppet import GESTURES
+from bayspike.data.sets.recordings import with_bar
 from bayspike.errors import UserError, require
+
+GESTURES = (
+    "hand clapping",
+    "right hand wave",
+    "left hand wave",
+    "right arm clockwise",
+    "right arm counter-clockwise",
+    "left arm clockwise",
+    "left arm counter-clockwise",
+    "arm roll",
+    "air drums",
+    "air guitar",
+    "other",
+)
 
 BIN = 10_000  # µs
 TIME = 50
@@ -137,7 +150,7 @@ def load(
     def samples(part: str, bins: int, pieces: int) -> SpikeSamples:
         encoded: list[NDArray[np.uint8]] = []
         labels: list[int] = []
-        for path in progress(parts[part], f"reading DVS-Gesture ({part})"):
+        for path in with_bar(parts[part], f"reading DVS-Gesture ({part})"):
             for label, events in clips(path, sort=sort):
                 cut = list(_pieces(events, bins, pieces))
                 encoded += cut

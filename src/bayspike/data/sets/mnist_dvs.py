@@ -18,9 +18,9 @@ from bayspike.data.encoders import pack
 from bayspike.data.files.aedat import parse_aedat2
 from bayspike.data.files.events import binned, read_bytes
 from bayspike.data.places import find, missing
-from bayspike.data.sets.recordings import bin_length
-from bayspike.data.simulated.cache import ARCHIVE_ERRORS, progress
+from bayspike.data.sets.recordings import bin_length, with_bar
 from bayspike.errors import UserError, require
+from bayspike.storage.files import ARCHIVE_ERRORS
 
 TIME = 80
 SPAN = 2_000_000  # µs
@@ -86,7 +86,7 @@ def load(
     packed = np.empty((len(chosen), time, 2 * SIDE * SIDE // 8), dtype=np.uint8)
     archive, opened = Path(), None
     try:
-        for index, ((path, member), _) in enumerate(progress(chosen, "reading MNIST-DVS")):
+        for index, ((path, member), _) in enumerate(with_bar(chosen, "reading MNIST-DVS")):
             if member and path != archive:  # the recordings of one archive follow one another
                 if opened:
                     opened.close()

@@ -1,6 +1,6 @@
 """Many event recordings into one block of packed spikes, a file at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -29,11 +29,7 @@ def packed_recordings(
     """`encode` every source to spikes `(time, inputs)` and keep them as bits."""
     require(len(sources) > 0, f"There are no recordings of {what}.")
     packed = np.empty((len(sources), time, -(-inputs // 8)), dtype=np.uint8)
-    console = Console(stderr=True)
-    shown = len(sources) >= _MANY and console.is_terminal
-    for index, source in enumerate(
-        track(sources, f"reading {what}", console=console, transient=True, disable=not shown)
-    ):
+    for index, source in enumerate(with_bar(sources, f"reading {what}", least=_MANY)):
         packed[index] = pack(encode(source))
     return SpikeSamples(torch.from_numpy(packed), torch.tensor(labels, dtype=torch.int64), time, inputs)
 
@@ -53,3 +49,11 @@ def bin_length(span: int, time: int) -> int:
     """Length in µs of each of `time` equal bins over `span` µs."""
     require(1 <= time <= span, f"The number of time-steps must lie in [1, {span}], but is {time}.")
     return span // time
+
+
+def with_bar(items: Sequence[T], what: str, least: int = 0) -> Iterable[T]:
+    """The items, with a progress bar on a terminal where there are at least so many."""
+    console = Console(stderr=True)
+    return track(
+        items, what, console=console, transient=True, disable=not (console.is_terminal and len(items) >= least)
+    )

@@ -16,9 +16,11 @@ from torch import Tensor
 
 from bayspike.data.base import Dataset, SpikeSamples
 from bayspike.data.encoders import pack
-from bayspike.data.simulated.cache import cached, progress
+from bayspike.data.sets.dvs_gesture import GESTURES
+from bayspike.data.sets.recordings import with_bar
+from bayspike.data.simulated.cache import cached
 from bayspike.data.simulated.camera import Camera, recorded_spikes
-from bayspike.data.simulated.puppet import GESTURES, SIDE, Puppets, gesturing, standing
+from bayspike.data.simulated.puppet import SIDE, Puppets, gesturing, standing
 from bayspike.errors import require
 
 USERS = 30
@@ -157,7 +159,7 @@ def _simulate(
         puppets = cast(who, repeats, seed, take)
         jobs += [(light, take, start, puppets) for start in range(0, len(puppets), _BATCH)]
     packed, labels = [], []
-    for lamp, take, start, puppets in progress(jobs, f"simulating gestures ({part})"):
+    for lamp, take, start, puppets in with_bar(jobs, f"simulating gestures ({part})"):
         chosen = LIGHTS[lamp]
         camera = replace(CAMERA, light=chosen.level, noise=chosen.noise, background=chosen.stray)
         group = puppets.part(start, start + _BATCH)

@@ -17,7 +17,8 @@ from torch import Tensor
 from bayspike.data.base import Dataset, SpikeSamples, stratified_split
 from bayspike.data.encoders import pack
 from bayspike.data.sets import mnist
-from bayspike.data.simulated.cache import cached, progress
+from bayspike.data.sets.recordings import with_bar
+from bayspike.data.simulated.cache import cached
 from bayspike.data.simulated.camera import Camera, recorded_spikes
 from bayspike.errors import UserError, require
 
@@ -140,7 +141,7 @@ def simulate(images: Tensor, time: int, seed: int) -> np.ndarray:
     steps_per_bin = max(1, round(SPAN / time / STEP))
     step = SPAN // (time * steps_per_bin)
     packed = np.empty((len(images), time, 2 * SIDE * SIDE // 8), dtype=np.uint8)
-    for start in progress(range(0, len(images), _BATCH), "simulating MNIST-DVS"):
+    for start in with_bar(range(0, len(images), _BATCH), "simulating MNIST-DVS"):
         generator = torch.Generator().manual_seed(((seed << 20) + start) % 2**63)
         part = images[start : start + _BATCH]
         frames = moving_digits(part, SPAN, SIDE, generator, step=step)

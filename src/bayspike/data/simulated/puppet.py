@@ -11,19 +11,6 @@ import torch
 from torch import Tensor
 
 SIDE = 32
-GESTURES = (
-    "hand clapping",
-    "right hand wave",
-    "left hand wave",
-    "right arm clockwise",
-    "right arm counter-clockwise",
-    "left arm clockwise",
-    "left arm counter-clockwise",
-    "arm roll",
-    "air drums",
-    "air guitar",
-    "other",
-)
 _BEATS = torch.tensor([1.3, 1.5, 1.5, 0.9, 0.9, 0.9, 0.9, 1.6, 1.4, 2.0, 1.1])  # Hz at speed 1
 
 
