@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from bayspike.runs import checkpoints
 from bayspike.errors import UserError
+from bayspike.runs import checkpoints
 from bayspike.runs.directory import MetricsLog, create_run, locked
 from bayspike.storage.files import read_json, read_lines, replacing, write_json
 

@@ -20,15 +20,15 @@ import torch
 from rich.console import Console
 from safetensors.torch import load_file
 
+from bayspike.experiments.registry import WORKER, experiment
 from bayspike.runs.checkpoints import steps
-from bayspike.runs.plan.resolve import Changes, resolve
-from bayspike.runs.plan.config import config_from_json, config_to_json, jobs_of
+from bayspike.runs.directory import RunDirectory, create_run
 from bayspike.runs.engine import open_bench, run_jobs
 from bayspike.runs.jobs import Interrupted, Stop, Workbench
-from bayspike.experiments.registry import WORKER, experiment
-from bayspike.runs.summary import read_results, summarise
+from bayspike.runs.plan.config import config_from_json, config_to_json, jobs_of
+from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.reporting import Moment, Quiet
-from bayspike.runs.directory import RunDirectory, create_run
+from bayspike.runs.summary import read_results, summarise
 from bayspike.storage.files import read_arrays, read_json, write_json
 
 KILLS = int(os.environ.get("BAYSPIKE_KILLS", "30"))

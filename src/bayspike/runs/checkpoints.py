@@ -11,8 +11,7 @@ version or shape is refused with what differs.
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,16 +21,14 @@ from torch import Tensor
 
 from bayspike import __version__
 from bayspike.continual.protocol import Evaluation, Progress, Scores
-from bayspike.seeds import generator_for
 from bayspike.errors import UserError, require
-from bayspike.continual.methods import build_rule
-from bayspike.storage.plain import differences, from_plain, to_plain
-from bayspike.learning.batch import init_states, posteriors
-from bayspike.spiking.network import Network, NetworkConfig, build
-from bayspike.posteriors.distributions import Posterior
+from bayspike.learning.batch import init_states
 from bayspike.rules.base import Rule
 from bayspike.runs.directory import FORMAT
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import Network
 from bayspike.storage.files import read_json, replacing, write_json
+from bayspike.storage.plain import differences, to_plain
 
 KEPT = 2
 BEST = "best"

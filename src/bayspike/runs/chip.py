@@ -4,14 +4,14 @@ from typing import Any
 
 import torch
 
-from bayspike.seeds import generator_for
 from bayspike.data.base import Samples
 from bayspike.errors import UserError
 from bayspike.hardware.check import compare_precision
 from bayspike.hardware.cuba import from_network
 from bayspike.hardware.rounding import to_fixed_point
-from bayspike.spiking.network import Network
 from bayspike.predict.predictors import Committee, Point
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import Network
 
 CHIP_EXAMPLES = 200
 CHIP_WORK = 2e10  # synapses × time-steps × examples × members: a larger network is checked on fewer examples

@@ -15,16 +15,16 @@ from types import FrameType
 import torch
 
 from bayspike.errors import UserError
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
+from bayspike.runs.directory import RunDirectory, create_run
 from bayspike.runs.environment import describe_environment
 from bayspike.runs.jobs import Stop, Workbench, run_job
-from bayspike.storage.plain import differences, to_plain
+from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
+from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
-from bayspike.runs.workers import run_in_workers
 from bayspike.runs.reporting import Moment, Reporter
-from bayspike.runs.directory import RunDirectory, create_run
+from bayspike.runs.workers import run_in_workers
 from bayspike.storage.files import read_json, read_lines, write_json, write_lines
+from bayspike.storage.plain import differences, to_plain
 
 
 @contextmanager

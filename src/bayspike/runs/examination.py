@@ -10,18 +10,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.continual.judging import verdict
+from bayspike.continual.methods import Method
 from bayspike.continual.protocol import Evaluate, Scores
-from bayspike.seeds import generator_for, seed_for
 from bayspike.continual.tasks import Task
 from bayspike.data.base import Samples
 from bayspike.errors import UserError
-from bayspike.runs.plan.config import JudgingOptions
-from bayspike.continual.methods import Method
-from bayspike.runs.plan.prepare import judged
-from bayspike.spiking.network import Network
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Posterior
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Prediction, Predictor, predict_samples
+from bayspike.runs.plan.config import JudgingOptions
+from bayspike.runs.plan.prepare import judged
+from bayspike.seeds import generator_for, seed_for
+from bayspike.spiking.network import Network
+
 
 def committee_generator(seed: int) -> torch.Generator:
     """Whose draws make the committee of a run's seed: the same one during training, at the end, and from a file."""

@@ -10,25 +10,25 @@ from typing import Any
 
 import torch
 
-from bayspike.runs import checkpoints
+from bayspike.continual.methods import method
 from bayspike.continual.protocol import Progress, run_stream
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
-from bayspike.spiking.denormals import flushed_denormals
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.config import Job, RunConfig
-from bayspike.runs.examination import headline, interim
-from bayspike.continual.methods import method
-from bayspike.storage.plain import to_plain
-from bayspike.runs.plan.prepare import PreparedJob, batches_before, count_batches
-from bayspike.runs.results import job_result
 from bayspike.learning.batch import BatchReport
-from bayspike.runs.reporting import Moment, Reporter
-from bayspike.runs.directory import MetricsLog, RunDirectory, locked
-from bayspike.storage.files import write_arrays, write_json
-from bayspike.runs.tensorboard import EventWriter, open_writer
 from bayspike.learning.health import check_batch
+from bayspike.runs import checkpoints
+from bayspike.runs.directory import MetricsLog, RunDirectory, locked
+from bayspike.runs.examination import headline, interim
+from bayspike.runs.plan.config import Job, RunConfig
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.prepare import PreparedJob, batches_before, count_batches
+from bayspike.runs.reporting import Moment, Reporter
+from bayspike.runs.results import job_result
+from bayspike.runs.tensorboard import EventWriter, open_writer
+from bayspike.spiking.denormals import flushed_denormals
+from bayspike.storage.files import write_arrays, write_json
+from bayspike.storage.plain import to_plain
 
 SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
 

@@ -7,30 +7,43 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bayspike.runs.checkpoints import evaluation_to_plain
+from bayspike.continual.methods import method
 from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, memory_of
-from bayspike.seeds import generator_for
 from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.chip import on_chip
-from bayspike.runs.plan.config import RunConfig
-from bayspike.runs.examination import committee_generator, Examination, examine, final_predictors, foreign_prediction, frames, headline
-from bayspike.predict.by_name import make_predictor
-from bayspike.continual.methods import method
-from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
-from bayspike.spiking.network import unroll
+from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Committee, Point
+from bayspike.runs.checkpoints import evaluation_to_plain
+from bayspike.runs.chip import on_chip
+from bayspike.runs.examination import (
+    Examination,
+    committee_generator,
+    examine,
+    final_predictors,
+    foreign_prediction,
+    frames,
+    headline,
+)
+from bayspike.runs.plan.config import RunConfig
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import unroll
 
 FRAMES = 8
 ENERGY_EXAMPLES = 16
 
 
 def job_result(
-    experiment: Experiment, config: RunConfig, prepared: PreparedJob, dataset: Dataset, progress: Progress, seconds: float
+    experiment: Experiment,
+    config: RunConfig,
+    prepared: PreparedJob,
+    dataset: Dataset,
+    progress: Progress,
+    seconds: float,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Examine a finished job: its JSON and its arrays."""
     job, network, stream = prepared.job, prepared.network, prepared.stream
@@ -53,9 +66,7 @@ def job_result(
     foreign: dict[str, Any] = {}
     names = final_predictors(chosen, learnt)
     for name in names:
-        predictor = make_predictor(
-            name, network, learnt, config.judging.members, committee_generator(job.seed)
-        )
+        predictor = make_predictor(name, network, learnt, config.judging.members, committee_generator(job.seed))
         exam = exams[name] = examine(predictor, stream.judges, job.seed)
         arrays[f"final/{name}"] = exam.probabilities[-1].numpy()
         arrays[f"probabilities/{name}"] = exam.probabilities[:, subset].numpy()

@@ -8,12 +8,12 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.config import RunConfig, jobs_of
 from bayspike.continual.methods import METHODS
-from bayspike.storage.plain import to_plain
 from bayspike.runs.directory import FORMAT, RunDirectory
+from bayspike.runs.plan.config import RunConfig, jobs_of
+from bayspike.runs.plan.experiment import Experiment
 from bayspike.storage.files import read_json
+from bayspike.storage.plain import to_plain
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
 CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")

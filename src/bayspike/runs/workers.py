@@ -5,23 +5,19 @@ to stop at the next safe point, and its end says that the parent is gone, upon w
 """
 
 import json
-import os
 import subprocess
 import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
-from pathlib import Path
 from queue import Empty, Queue
 from typing import Any
 
 from bayspike.errors import UserError
-from bayspike.runs.jobs import Interrupted, Stop
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.directory import RunDirectory
+from bayspike.runs.jobs import Interrupted, Stop
+from bayspike.runs.reporting import Moment, Reporter
 
 REFRESH_SECONDS = 15.0
 
@@ -29,7 +25,9 @@ REFRESH_SECONDS = 15.0
 class _Worker:
     """A child process and the thread that listens to it."""
 
-    def __init__(self, run: RunDirectory, module: str, job: str, inbox: "Queue[tuple[str, dict[str, Any] | None]]") -> None:
+    def __init__(
+        self, run: RunDirectory, module: str, job: str, inbox: "Queue[tuple[str, dict[str, Any] | None]]"
+    ) -> None:
         self.job = job
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, str(run.path), job],

@@ -14,9 +14,9 @@ from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.errors import UserError, require, require_range
-from bayspike.storage.plain import from_plain, to_plain
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
+from bayspike.storage.plain import from_plain, to_plain
 
 
 @dataclass(frozen=True)

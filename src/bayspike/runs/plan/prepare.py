@@ -9,16 +9,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from bayspike.continual.methods import build_rule, method
 from bayspike.continual.protocol import StreamConfig, coreset_only
 from bayspike.continual.tasks import Stream, Task, joint
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError, require_range
-from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.config import DataOptions, Job, RunConfig
-from bayspike.continual.methods import build_rule, method
-from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.rules.base import Rule
+from bayspike.runs.plan.config import DataOptions, Job, RunConfig
+from bayspike.runs.plan.experiment import Experiment
+from bayspike.spiking.network import Network, NetworkConfig, build
 
 
 @dataclass(frozen=True)
