@@ -21,13 +21,13 @@ from bayspike.runs.reporting import Moment, Reporter
 
 REFRESH_SECONDS = 15.0
 
+Inbox = Queue[tuple[str, dict[str, Any] | None]]  # a job and what it said; None: its process has ended
+
 
 class _Worker:
     """A child process and the thread that listens to it."""
 
-    def __init__(
-        self, run: RunDirectory, module: str, job: str, inbox: "Queue[tuple[str, dict[str, Any] | None]]"
-    ) -> None:
+    def __init__(self, run: RunDirectory, module: str, job: str, inbox: Inbox) -> None:
         self.job = job
         self.process = subprocess.Popen(
             [sys.executable, "-m", module, str(run.path), job],
@@ -38,7 +38,7 @@ class _Worker:
         )
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
-    def _listen(self, inbox: "Queue[tuple[str, dict[str, Any] | None]]") -> None:
+    def _listen(self, inbox: Inbox) -> None:
         assert self.process.stdout is not None
         for line in self.process.stdout:
             inbox.put((self.job, json.loads(line)))
@@ -67,7 +67,7 @@ def run_in_workers(
     If one fails, the others stop at a safe point and its error is raised.
     """
     waiting, active = deque(jobs), dict[str, _Worker]()
-    inbox: Queue[tuple[str, dict[str, Any] | None]] = Queue()
+    inbox: Inbox = Queue()
     failure: UserError | None = None
     asked, refreshed = False, time.monotonic()
     try:
