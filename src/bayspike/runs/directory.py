@@ -1,7 +1,7 @@
 """Run directories: what is in them, and how it is written so that a kill at any instant harms nothing.
 
-Every file is whole or not there (`bayspike.storage`). Only the metrics of a job grow line by line: a line torn by a kill
-is dropped when the run is taken up again, and so are lines about batches that no checkpoint remembers.
+Every file is whole or not there (`bayspike.storage`). Only the metrics of a job grow line by line: a line torn by a
+kill is dropped when the run is taken up again, and so are lines about batches that no checkpoint remembers.
 """
 
 import contextlib
