@@ -79,6 +79,7 @@ class JudgingOptions:
     interim_examples: int | None = 500
     headline: str | None = None  # None: committee for Bayesian methods, point for the others
     stored_examples: int = 500  # whose probabilities at every time-step are kept
+    control_examples: int = 500  # on which the posterior is judged beside its controls; 0: not at all
 
 
 @dataclass(frozen=True)
