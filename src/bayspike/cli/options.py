@@ -63,6 +63,8 @@ class TrainingFlags:
     """First time-steps without updates."""
     anneal: float | None = None
     """Share of the learning rate that is taken off, linearly, over each task."""
+    evidence: Literal["always", "once"] | None = None
+    """Whether a replayed example raises precisions again (the paper's objective), or counts once."""
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,12 @@ state it is given: the old state is spent.
     posterior(state)          the distribution over the weights, for predictors
 
 To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
-`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`).
+`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`); with `at(pace)` it may have
+units of its own.
 """
 
 import math
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,6 +26,21 @@ from bayspike.spiking.network import Drive
 
 State = Any  # a NamedTuple of tensors, private to its rule
 IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on
+
+
+class Pace(NamedTuple):
+    """What a mini-batch weighs: its examples, their time-steps, and how many examples the whole task will show."""
+
+    batch: int
+    steps: int
+    examples: float = math.inf
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A rule in units of its own, which become rates once the pace is known."""
+
+    def at(self, pace: Pace) -> "Rule": ...
 
 
 class Rule(Protocol):
