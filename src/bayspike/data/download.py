@@ -47,9 +47,7 @@ def fetch_all(remotes: Sequence[Remote], folder: Path) -> list[Path]:
     by_hand = [remote for remote in lacking if not remote.sha256]
     if by_hand:
         files = ", ".join(f"{remote.addresses[0]} (md5 {remote.md5})" for remote in by_hand)
-        raise UserError(
-            f"A download needs a SHA-256, and only an md5 is known: fetch by hand into {folder}: {files}."
-        )
+        raise UserError(f"A download needs a SHA-256, and only an md5 is known: fetch by hand into {folder}: {files}.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
