@@ -1,8 +1,8 @@
-"""The panels of the report in the order they are read. Each gives its markup, or nothing if its data are missing."""
+"""The panels of the report in the order they are read. Each gives a section, or none if its data are missing."""
 
 from collections.abc import Callable
 
-from bayspike.report.markup import Page
+from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
     figures,
     foreign,
@@ -18,7 +18,7 @@ from bayspike.report.panels import (
 )
 from bayspike.report.runs import Comparison
 
-Panel = Callable[[Comparison, Page], str]
+Panel = Callable[[Comparison, Page], Section | None]
 
 PANELS: tuple[tuple[str, Panel], ...] = (
     ("Results", headline.panel),

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, label, rounded
 from bayspike.report.reading import Array
 from bayspike.report.runs import Comparison, Job
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     cards, seen = [], set()
     for series in comparison.series:
         job = series.jobs[0]
@@ -18,15 +18,15 @@ def panel(comparison: Comparison, page: Page) -> str:
         if not layers:
             continue
         name = f"{series.run.name}: {series.label}" if len(comparison.runs) > 1 else series.label
-        body = page.add_plot(_plot(layers))
-        cards.append(card(name, body, simulated=series.run.simulated))
+        place = page.add_plot(_plot(layers))
+        cards.append(Card(name, place, simulated=series.run.simulated))
     if not cards:
-        return ""
+        return None
     lead = (
         "Distribution of the mean parameters (weights, or the posterior's means) at the end of training, first seed, "
         "logarithmic scale, with the share that is not zero."
     )
-    return section("parameters", "Parameters", lead, f'<div class="cards">{"".join(cards)}</div>')
+    return Section("parameters", "Parameters", lead, [Cards(cards)])
 
 
 def histograms(job: Job) -> Iterator[tuple[str, Array, Array, float | None]]:
