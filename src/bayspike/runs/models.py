@@ -1,4 +1,4 @@
-"""A trained network from a run: the newest checkpoint of one of its jobs, ready to predict."""
+"""A trained network from a run: the newest checkpoint of one of its jobs, or its packed posterior, ready to predict."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from bayspike.errors import require
 from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.runs.checkpoints import load, steps, unpack_progress
+from bayspike.runs.packed import NAME, is_packed, packed_posteriors
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.plain import from_plain
 
@@ -30,13 +31,16 @@ class Model:
 
 
 def load_model(path: Path, job: str | None = None) -> Model:
-    """The model of a checkpoint file, of a job's folder of checkpoints, or of a run directory (of its `job`)."""
+    """The model of a checkpoint file, of a job's folder of checkpoints, of a run directory (of its `job`), or of a
+    packed posterior."""
     file = find_checkpoint(path, job)
     checkpoint = load(file)
     about = checkpoint.header.get("model")
     require(isinstance(about, dict), f"{file} does not say which network it belongs to.")
     assert isinstance(about, dict)
     network = build(from_plain(NetworkConfig, about["network"], f"{file}: network"))
+    if "packed" in checkpoint.header:
+        return Model(file, network, packed_posteriors(checkpoint, network, file), about["method"], about)
     rule = build_rule(about["method"], about["rule"])
     progress = unpack_progress(checkpoint, network, rule, file)
     return Model(file, network, posteriors(rule, progress.states), about["method"], about)
@@ -46,6 +50,8 @@ def find_checkpoint(path: Path, job: str | None = None) -> Path:
     if path.is_file() or path.with_suffix(".json").is_file():
         return path
     require(path.is_dir(), f"{path} is neither a checkpoint nor a directory that holds one.")
+    if is_packed(path):
+        return path / f"{NAME}.json"
     if steps(path):
         return steps(path)[-1]
     root = path / "checkpoints" if (path / "checkpoints").is_dir() else path
