@@ -26,6 +26,8 @@ class Evaluate:
 
     bayspike evaluate runs/demo --coverage 0.9 --temperature
 
+    bayspike evaluate runs/demo --controls
+
     bayspike evaluate runs/demo --job sgd-seed0 --json
 
     bayspike evaluate runs/demo/checkpoints/bayes-seed0/best.json --dataset mnist --data ~/data
@@ -45,6 +47,9 @@ class Evaluate:
     """Also judge probabilities scaled by a fitted temperature; half of the examples calibrate."""
     foreign: bool = False
     """Also how well the data set's foreign inputs are told from its own (AUROC)."""
+    controls: bool = False
+    """Judge the posterior beside its controls: the same means with constant, permuted, matched and no spread; a point
+    beside itself with the noise that is best for it. Half of the examples choose, the other half judges."""
     dataset: str | None = None
     """Another data set with the same inputs and classes."""
     data: Path | None = None
@@ -74,6 +79,10 @@ class Evaluate:
         )
         names = self.predictor or final_predictors(method(model.method), model.posteriors)
         members = self.members or int(model.about["members"])
+        if self.controls:
+            from bayspike.cli.controls import tell_controls
+
+            return tell_controls(model, dataset, members, self.seed, as_json=self.json)
         wanted = Wanted(self.coverage, self.temperature, self.foreign)
         verdicts = {}
         for name in names:

@@ -16,7 +16,7 @@ from bayspike.continual.replay import Mixing, Plan, fetch, first_time, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
-from bayspike.learning.batch import BatchReport, init_states, posteriors, train_batch
+from bayspike.learning.batch import BatchReport, init_states, pace_of, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.metrics.continual import ContinualSummary, summarise_continual
 from bayspike.posteriors.distributions import Posterior
@@ -168,8 +168,7 @@ def _run_task(
     plan = plan_for(stream, config, now.task, now.coresets)
     parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
-    steps = parts[0].time - config.burn_in
-    paced = rule.at(Pace(config.batch, steps, plan.presentations)) if isinstance(rule, Paced) else rule
+    paced = rule.at(_pace(network, config, plan, parts)) if isinstance(rule, Paced) else rule
     for position in range(now.batch, len(plan)):
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
@@ -189,6 +188,16 @@ def _run_task(
         if on_batch is not None:
             on_batch(now, report, plan)
     return now
+
+
+def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Samples]) -> Pace:
+    kept = [part.labels for part in parts[1:]]
+    classes = sum(len(labels.unique()) for labels in kept)
+    return pace_of(network, config.batch, parts[0].time - config.burn_in)._replace(
+        examples=plan.presentations,
+        stored=sum(map(len, kept)) / classes if classes else 0.0,
+        first=len(parts) == 1,
+    )
 
 
 def anneal(rule: Rule, share: float) -> Rule:

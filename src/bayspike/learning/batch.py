@@ -15,6 +15,7 @@ from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_column
 from bayspike.posteriors.distributions import Posterior
 from bayspike.rules.base import Pace, Paced, Rule, State
 from bayspike.spiking.denormals import flushed_denormals
+from bayspike.spiking.filters import independent_steps
 from bayspike.spiking.local import local_gradient, one_hot_targets
 from bayspike.spiking.network import Network, check_spikes, step
 
@@ -72,7 +73,7 @@ def train_batch(
     if spikes.shape[1] != len(labels):
         raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
     if isinstance(rule, Paced):
-        rule = rule.at(Pace(len(labels), max(1, len(spikes) - burn_in)))
+        rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
     readout = network.layers[-1].readout
     if evidence is not None:
         require(
@@ -140,6 +141,11 @@ def _since_pull(update: int, updates: int, every: int) -> int:
     """How many steps' pull is due after this update (counted from 0): none, or those since the last time."""
     done = update + 1
     return (done - 1) % every + 1 if done % every == 0 or done == updates else 0
+
+
+def pace_of(network: Network, batch: int, steps: int) -> Pace:
+    """The pace of mini-batches of so many examples of so many time-steps."""
+    return Pace(batch, steps, observations=independent_steps(network.layers[0].neuron.filter, steps))
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

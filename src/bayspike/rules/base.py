@@ -29,11 +29,14 @@ IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on
 
 
 class Pace(NamedTuple):
-    """What a mini-batch weighs: its examples, their time-steps, and how many examples the whole task will show."""
+    """What a rule in natural units has to know of a mini-batch and of the task it belongs to."""
 
-    batch: int
-    steps: int
-    examples: float = math.inf
+    batch: int  # examples of the mini-batch
+    steps: int  # time-steps of an example
+    examples: float = math.inf  # presentations of the whole task
+    observations: float = 1.0  # how many independent observations the steps of one example are worth
+    stored: float = 0.0  # stored examples of each earlier class
+    first: bool = True  # whether no task came before
 
 
 @runtime_checkable

@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
+    controls,
     figures,
     foreign,
     headline,
@@ -29,6 +30,7 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Over time", over_time.panel),
     ("Prediction sets", sets.panel),
     ("Foreign inputs", foreign.panel),
+    ("Is it the posterior?", controls.panel),
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),

@@ -12,7 +12,7 @@ import torch
 
 from bayspike.predict.calibration import SetScores, even_checkpoints, fit_sets, halves, judge_sets
 from bayspike.predict.conformal import calibrate, coverage
-from bayspike.report.markup import Cell, Page, Plot, Row, badge, card, label, rounded, section, table, text, with_spread
+from bayspike.report.markup import Card, Cards, Cell, Page, Plot, Row, Section, Table, label, rounded, with_spread
 from bayspike.report.panels.over_time import DASHES
 from bayspike.report.reading import Array
 from bayspike.report.runs import HEADLINE, Comparison, Job, Series, assign_views, legend_name, simulated_among, views
@@ -31,7 +31,7 @@ class Sets:
     examples: int
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     found = {series: each for series in comparison.series if (each := sets_over_time(series)) is not None}
     assigned = assign_views(comparison, list(found))
     cards = []
@@ -40,9 +40,9 @@ def panel(comparison: Comparison, page: Page) -> str:
         if shown:
             title = "Each method’s headline predictor" if view == HEADLINE else f"Predictor: {view}"
             simulated = simulated_among([series for series, _ in shown])
-            cards.append(card(title, page.add_plot(_plot(shown)), views=[view], simulated=simulated, wide=True))
+            cards.append(Card(title, page.add_plot(_plot(shown)), views=[view], simulated=simulated, wide=True))
     if not cards:
-        return ""
+        return None
     lead = (
         f"The set at t holds every class that is plausible there, and the right one with probability {PROMISE:.0%} "
         "(dotted): on half of the stored test examples the thresholds were set, the other half is shown. An honest "
@@ -51,8 +51,7 @@ def panel(comparison: Comparison, page: Page) -> str:
     )
     rows = [Row(_cells(series, each), assigned[series]) for series, each in found.items()]
     head = ["Method", "Coverage", "Mean size", "Single class", "Mean stopping step", "Checkpoints", "Examples"]
-    body = table(head, rows, name="sets", sortable=True) + f'<div class="cards">{"".join(cards)}</div>'
-    return section("sets", "Prediction sets", lead, body)
+    return Section("sets", "Prediction sets", lead, [Table(head, rows, name="sets", sortable=True), Cards(cards)])
 
 
 def sets_over_time(series: Series) -> Sets | None:
@@ -122,11 +121,11 @@ def _plot(shown: list[tuple[Series, Sets]]) -> Plot:
 def _cells(series: Series, each: Sets) -> list[Cell]:
     early = each.early
     return [
-        Cell(text(series.name) + badge(series.run.simulated), heading=True),
+        Cell(series.name, heading=True, simulated=series.run.simulated),
         Cell(with_spread(early.coverage, None, percent=True), early.coverage, "coverage"),
         Cell(with_spread(early.size, None, digits=2), early.size, "size"),
         Cell(with_spread(early.single, None, percent=True), early.single, "single"),
         Cell(with_spread(early.stopped_at, None, digits=1), early.stopped_at, "stopped_at"),
-        Cell(text(early.checkpoints), float(early.checkpoints)),
-        Cell(text(each.examples), float(each.examples)),
+        Cell(str(early.checkpoints), float(early.checkpoints)),
+        Cell(str(each.examples), float(each.examples)),
     ]
