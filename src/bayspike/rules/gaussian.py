@@ -77,6 +77,7 @@ class GaussianVI:
     None: 1, the letter, in the paper's units; 10 in natural ones.
     horizon: N of the paper's units in a boundary-free mode, where the prior is q^(1−1/N)·p₀^(1/N) at every step: the
     pull towards the first prior is ρ/N, the end of a task changes nothing. `remember` sets it to 1.
+    flat: one precision for the whole layer, the mean of all: a control for what the single synapse's is worth.
     grid: train with weights rounded to 8 bits (straight-through). Rounding a normal draw no finer than the grid adds
     step²/12 to its variance, and a draw at the neurons carries just that.
     """
@@ -96,6 +97,7 @@ class GaussianVI:
     samples: int = 1
     pull_every: int | None = None
     horizon: float | None = None
+    flat: bool = False
     grid: Grid | None = None
 
     binary = False
@@ -219,6 +221,8 @@ class GaussianVI:
             else:
                 step.addmm_(rows, traces, beta=pull, alpha=share)
                 mean.addcdiv_(step, precision, value=-self.rate)
+        if self.flat:
+            state.precision.fill_(state.precision.mean())
         return state if scratch is state.scratch else state._replace(scratch=scratch)
 
     def without_pull(self) -> "GaussianVI":
