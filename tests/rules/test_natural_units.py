@@ -12,8 +12,9 @@ from bayspike.continual.replay import fetch, first_time, plan_task
 from bayspike.data import load
 from bayspike.errors import UserError
 from bayspike.learning.batch import init_states, pace_of, train_batch
-from bayspike.rules import EWC, GaussianVI
+from bayspike.rules import EWC, BernoulliVI, GaussianVI
 from bayspike.rules.base import Pace
+from bayspike.rules.bernoulli import BernoulliState
 from bayspike.rules.ewc import EWCState
 from bayspike.rules.gaussian import GaussianState, carry_for
 from bayspike.spiking.local import LocalGradient
@@ -245,6 +246,30 @@ def test_each_example_of_a_task_is_evidence_once(mixing: str) -> None:
 def test_a_rule_in_natural_units_must_know_its_pace() -> None:
     with pytest.raises(UserError, match="is in natural units"):
         GaussianVI().update(hand_state(), gradient_of(some(5, 4, 3), some(6, 4, 2)))
+
+
+def test_binary_synapses_in_the_same_units() -> None:
+    """η = c|B|/T and ρ = 1/(cN), then w^r ← (1 − ηρ)w^r − η·mean(g)·slope + ηρ·w^r₀ by hand; a carry is implicit."""
+    natural = BernoulliVI(lr=None, temperature=None, remember=500.0, sampling="neuron")
+    rule = natural.at(Pace(4, 10, observations=3.0))
+    assert rule.lr == pytest.approx(3 * 4 / 10)
+    assert rule.temperature == pytest.approx(1 / (3 * 500))
+    assert rule.horizon == 1
+    assert natural.end_task(BernoulliState(some(1, *SHAPE), some(2, *SHAPE))).prior_logits.equal(some(2, *SHAPE))
+    logits, prior = some(1, *SHAPE), some(2, *SHAPE)
+    for carry in (1.0, 50.0):
+        carried = BernoulliVI(lr=2.0, temperature=0.01, carry=carry)
+        rested = carried.rest(BernoulliState(logits.clone(), prior), 3).logits
+        expected = logits.numpy().copy()
+        for _ in range(3):
+            a = 2.0 * 0.01 * carry
+            share = a if carry == 1 else a / (1 + a)
+            expected += share * (prior.numpy() - expected)
+        np.testing.assert_allclose(rested, expected, rtol=1e-12)
+    with pytest.raises(UserError, match="belong together"):
+        BernoulliVI(lr=None)
+    with pytest.raises(UserError, match="is in natural units"):
+        natural.update(BernoulliState(logits, prior), gradient_of(some(5, 4, 3), some(6, 4, 2)))
 
 
 def test_the_default_learns_its_posterior() -> None:

@@ -10,19 +10,23 @@ on the natural parameters w^r, with μ = tanh(w^r). The derivative is estimated
 - at the `neuron`: an *approximation* by the central limit theorem, u ~ N(μ·pre, (1 − μ²)·pre²), differentiated
   with respect to μ directly through mean and variance. No relaxation, fewer draws; good for large fan-in.
 
-At the end of a task the logits become the prior's w^r₀ of the next.
+At the end of a task the logits become the prior's w^r₀ of the next. The logit is both the weight (its sign) and how
+sure the posterior is of it (its size): a synapse with a large logit takes much evidence to flip, which is the hidden
+variable of binarised metaplasticity (Laborieux et al., Nature Communications 2021). A `carry` κ weighs the pull to the
+prior of an earlier task κ times, applied implicitly; natural units are those of `GaussianVI`: η = c·|B|/T, ρ = 1/(c·N).
 """
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bayspike.errors import UserError, require_range
+from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors import draws
 from bayspike.posteriors.distributions import Bernoulli
-from bayspike.rules.base import initial_weights, row_blocks
+from bayspike.rules.base import Pace, initial_weights, row_blocks
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
 
@@ -73,13 +77,19 @@ class SampledBinaryPotential:
 class BernoulliVI:
     """Bayesian learning of ±1 weights.
 
-    lr, temperature, tau: η, ρ and τ of the paper. init_scale: spread of the first logits around the prior's 0.
+    lr, temperature, tau: η, ρ and τ of the paper; with `lr=None, temperature=None` the rule works in natural units.
+    remember: examples remembered, in natural units; None: tasks have ends, at which the posterior becomes the prior.
+    carry: κ. observations: what the steps of one example are worth in natural units; None: by the filter.
+    init_scale: spread of the first logits around the prior's 0.
     horizon: N of the boundary-free mode (see `GaussianVI`).
     """
 
-    lr: float = 10.0
-    temperature: float = 1e-6
+    lr: float | None = 10.0
+    temperature: float | None = 1e-6
     tau: float = 1.0
+    remember: float | None = None
+    carry: float = 1.0
+    observations: float | None = None
     init_scale: float = 1.0
     sampling: Literal["neuron", "synapse"] = "synapse"
     samples: int = 1
@@ -89,9 +99,20 @@ class BernoulliVI:
     needs_fisher = False
 
     def __post_init__(self) -> None:
-        require_range("lr", self.lr, 0)
-        require_range("temperature", self.temperature, 0)
-        require_range("lr · temperature", self.lr * self.temperature, 0, 1)
+        require(
+            (self.lr is None) == (self.temperature is None),
+            "lr and temperature belong together: give both, the paper's η and ρ, or neither for natural units.",
+        )
+        if self.lr is not None and self.temperature is not None:
+            require_range("lr", self.lr, 0)
+            require_range("temperature", self.temperature, 0)
+            require(self.remember is None, "remember is for natural units: set lr and temperature to None beside it.")
+            require_range("lr · temperature", self.lr * self.temperature, 0, 1)
+        if self.remember is not None and self.remember != math.inf:
+            require_range("remember", self.remember, 0, low_open=True)
+        if self.observations is not None:
+            require_range("observations", self.observations, 0, low_open=True)
+        require_range("carry", self.carry, 0)
         require_range("tau", self.tau, 0, low_open=True)
         require_range("init_scale", self.init_scale, 0)
         require_range("samples", self.samples, 1)
@@ -100,9 +121,32 @@ class BernoulliVI:
         if self.sampling not in ("neuron", "synapse"):
             raise UserError(f"sampling must be 'neuron' or 'synapse', but is {self.sampling!r}.")
 
+    def at(self, pace: Pace) -> "BernoulliVI":
+        """The same rule with the η and ρ that natural units turn into at this pace."""
+        if self.lr is not None:
+            return self
+        weight, memory = pace.batch / pace.steps, pace.examples if self.remember is None else self.remember
+        worth = pace.observations if self.observations is None else self.observations
+        return replace(
+            self,
+            remember=None,
+            lr=worth * weight,
+            temperature=1 / (worth * max(memory, 2 * weight)),
+            horizon=self.horizon if self.remember is None else 1.0,
+        )
+
     @property
-    def pull(self) -> float:
-        return self.temperature if self.horizon is None else self.temperature / self.horizon
+    def rate(self) -> float:
+        if self.lr is None:
+            raise UserError("this BernoulliVI is in natural units: rule.at(pace) gives it its rates, as training does.")
+        return self.lr
+
+    @property
+    def share(self) -> float:
+        """How far one step brings the logits to the prior's: ηρ by the letter; with a carry a/(1 + a), a = ηρκ."""
+        rate, temperature = self.rate, self.temperature or 0.0
+        pull = rate * (temperature if self.horizon is None else temperature / self.horizon)
+        return pull if self.carry == 1 else pull * self.carry / (1 + pull * self.carry)
 
     def init(self, shape: tuple[int, int], generator: torch.Generator) -> BernoulliState:
         logits = initial_weights(shape, self.init_scale, generator)
@@ -120,28 +164,28 @@ class BernoulliVI:
     def update(self, state: BernoulliState, gradient: LocalGradient) -> BernoulliState:
         drive, delta, pre = gradient.drive, gradient.delta, gradient.pre
         logits, prior = state
-        logits.lerp_(prior, self.lr * self.pull)
+        logits.lerp_(prior, self.share)
         if isinstance(drive, SampledBinaryPotential):
             assert drive.noise_over_spread is not None
-            gradient.add_mean_to(logits, rate=-self.lr)
+            gradient.add_mean_to(logits, rate=-self.rate)
             through_variance = gradient._replace(delta=delta * drive.noise_over_spread, pre=pre.square())
             for block, mean, by_spread in row_blocks(logits, drive.mean, through_variance.delta.T):
-                block.addcmul_(mean, (by_spread / gradient.batch) @ through_variance.pre, value=self.lr)
+                block.addcmul_(mean, (by_spread / gradient.batch) @ through_variance.pre, value=self.rate)
             return state
         assert isinstance(drive, RelaxedWeights)
         samples, neurons, fan_in = drive.matrices.shape
         by_example = (delta / gradient.batch).view(samples, -1, neurons).transpose(1, 2)
         for k in range(samples):
-            logits.addcmul_(by_example[k] @ pre.view(samples, -1, fan_in)[k], drive.slope[k], value=-self.lr)
+            logits.addcmul_(by_example[k] @ pre.view(samples, -1, fan_in)[k], drive.slope[k], value=-self.rate)
         return state
 
     def rest(self, state: BernoulliState, steps: int) -> BernoulliState:
         """Without gradients the logits come closer to the prior's by the same factor at every step."""
-        state.logits.lerp_(state.prior_logits, 1 - (1 - self.lr * self.pull) ** steps)
+        state.logits.lerp_(state.prior_logits, 1 - (1 - self.share) ** steps)
         return state
 
     def end_task(self, state: BernoulliState, fisher: Tensor | None = None) -> BernoulliState:
-        if self.horizon is not None:
+        if self.horizon is not None or self.remember is not None:
             return state
         return BernoulliState(state.logits, state.logits.clone())
 

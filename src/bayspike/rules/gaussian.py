@@ -67,7 +67,7 @@ class GaussianVI:
     carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task. None: by what
     is stored of the earlier tasks, see `carry_for`.
     observations: c, how many independent observations the steps of one example are worth; None: by the filter.
-    crowd: how many neurons count as one when evidence is gathered; None: 100 in natural units, else each for itself.
+    crowd: how many neurons count as one when evidence is gathered; None: 100 with `remember`, else each for itself.
     lr, temperature: η and ρ of the paper in place of natural units; their product must stay below 1, which keeps the
     precision positive. precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
     init_precision: where p starts (None: at the prior's).
@@ -140,16 +140,17 @@ class GaussianVI:
             return self if self.pull_every is not None else replace(self, pull_every=1)
         weight, memory = pace.batch / pace.steps, pace.examples if self.remember is None else self.remember
         worth = pace.observations if self.observations is None else self.observations
-        carried = carry_for(pace) if self.remember is None else 1.0
+        boundless = self.remember is not None
+        carry, crowd = (1.0, CROWD) if boundless else (carry_for(pace), None)
         return replace(
             self,
             remember=None,
             lr=worth * weight,
             # no more than half is forgotten in one step, however short the memory
             temperature=1 / (worth * max(memory, 2 * weight)),
-            horizon=self.horizon if self.remember is None else 1.0,
-            carry=carried if self.carry is None else self.carry,
-            crowd=CROWD if self.crowd is None else self.crowd,
+            horizon=1.0 if boundless else self.horizon,
+            carry=carry if self.carry is None else self.carry,
+            crowd=crowd if self.crowd is None else self.crowd,
             pull_every=10 if self.pull_every is None else self.pull_every,
         )
 

