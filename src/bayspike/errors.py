@@ -25,9 +25,9 @@ def require_range(
     low_open: bool = False,
     high_open: bool = False,
 ) -> None:
-    """Check `low <= value <= high` (or `<` at an open end); the error names argument, value and range."""
-    above = value > low if low_open else value >= low
-    below = value < high if high_open else value <= high
+    """Check `low <= value <= high` (or `<` at an open end, as infinity is); the error names argument, value and range."""
+    above = value > low if low_open or low == float("-inf") else value >= low
+    below = value < high if high_open or high == float("inf") else value <= high
     if not (above and below):  # a NaN fails both comparisons, so it is refused too
         left = "(" if low_open or low == float("-inf") else "["
         right = ")" if high_open or high == float("inf") else "]"

@@ -2,19 +2,21 @@
 
 `StaticSamples` (images) are encoded afresh at every call, `CoordinateSamples` (points) likewise through a
 population code, `SpikeSamples` (event recordings, binned once) are kept as bits and unpacked. Nothing
-ever holds a whole data set in floating point.
+ever holds a whole data set in floating point. `Dataset.from_arrays` and `Dataset.from_torch` take what one has.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from bayspike.data import encoders
+from bayspike.data import arrays, encoders
 from bayspike.errors import UserError, require
+from bayspike.seeds import generator_for
 
 
 @runtime_checkable
@@ -46,11 +48,28 @@ class Samples(Protocol):
         """The samples at `indices`, in that order."""
 
 
+class Items:
+    """Samples one at a time, as torch's `DataLoader` asks for them: `samples[i]` is spikes `(time, inputs)` and a label.
+
+    Where a code is random, item i is always the same draw; `spikes` draws afresh.
+    """
+
+    def __getitem__(self: Samples, index: int) -> tuple[Tensor, int]:
+        place = int(index) + (len(self) if index < 0 else 0)
+        if not 0 <= place < len(self):
+            raise IndexError(f"there are {len(self)} samples, but number {index} was asked for.")
+        spikes = self.spikes(torch.tensor([place]), generator_for(0, "item", place))
+        return spikes[:, 0], int(self.labels[place])
+
+    def __iter__(self: Any) -> Iterator[tuple[Tensor, int]]:
+        return (self[index] for index in range(len(self)))
+
+
 Encoder = Literal["rate", "latency"]
 
 
 @dataclass(frozen=True, eq=False)
-class StaticSamples:
+class StaticSamples(Items):
     """Images of bytes `(samples, inputs)`, encoded afresh at every call."""
 
     values: Tensor
@@ -59,6 +78,7 @@ class StaticSamples:
     encoder: Encoder = "rate"
 
     def __post_init__(self) -> None:
+        _take_arrays(self, "values")
         _check_labels(self.labels, len(self.values), self.time)
         require(
             self.values.dtype == torch.uint8 and self.values.ndim == 2,
@@ -96,7 +116,7 @@ class StaticSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class CoordinateSamples:
+class CoordinateSamples(Items):
     """Points `(samples, dimensions)` of float32, spread over a population of neurons at every call."""
 
     coordinates: Tensor
@@ -105,6 +125,7 @@ class CoordinateSamples:
     code: encoders.PopulationCode
 
     def __post_init__(self) -> None:
+        _take_arrays(self, "coordinates")
         _check_labels(self.labels, len(self.coordinates), self.time)
         require(bool(torch.isfinite(self.coordinates).all()), "The coordinates must be finite numbers.")
         self.code.tuning(self.coordinates[:0])  # refuses a wrong number of dimensions
@@ -133,7 +154,7 @@ class CoordinateSamples:
 
 
 @dataclass(frozen=True, eq=False)
-class SpikeSamples:
+class SpikeSamples(Items):
     """Recorded spikes as bits: `packed` is uint8 `(samples, time, ceil(inputs / 8))`."""
 
     packed: Tensor
@@ -142,6 +163,7 @@ class SpikeSamples:
     inputs: int
 
     def __post_init__(self) -> None:
+        _take_arrays(self, "packed")
         _check_labels(self.labels, len(self.packed), self.time)
         expected = (len(self.labels), self.time, -(-self.inputs // 8))
         require(
@@ -173,7 +195,8 @@ class SpikeSamples:
 class Dataset:
     """A named data set with its split; `foreign` holds out-of-distribution test inputs where it has them.
 
-    `foreign_about` says what they are; `foreign_classes`, whether they are of the same classes, seen otherwise.
+    `foreign_about` says what they are; `foreign_classes`, whether they are of the same classes, seen otherwise. `view`
+    says in plain values how a file becomes spikes, where single files are to be read later as these were.
     """
 
     name: str
@@ -185,6 +208,83 @@ class Dataset:
     foreign: Samples | None = None
     foreign_about: str = ""
     foreign_classes: bool = False
+    view: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    def __post_init__(self) -> None:
+        coded = isinstance(self.train, CoordinateSamples)  # the shape is then that of a point, not of its code
+        require(
+            coded or math.prod(self.sample_shape) == self.train.inputs,
+            f"sample_shape {self.sample_shape} holds {math.prod(self.sample_shape)} values, but a sample has "
+            f"{self.train.inputs} inputs.",
+        )
+        for part, samples in (("training", self.train), ("test", self.test)):
+            require(
+                samples.inputs == self.train.inputs,
+                f"the {part} samples have {samples.inputs} inputs, but the training samples {self.train.inputs}.",
+            )
+            highest = int(samples.labels.max()) if len(samples) else 0
+            require(
+                highest < len(self.classes),
+                f"a {part} sample has the label {highest}, but there are {len(self.classes)} names of classes.",
+            )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        x: Any,
+        y: Any,
+        *,
+        time: int | None = None,
+        test: tuple[Any, Any] | float = 0.2,
+        classes: Sequence[str] | None = None,
+        sample_shape: Sequence[int] | None = None,
+        inputs: int | None = None,
+        encoder: Encoder = "rate",
+        kind: Literal["pictures", "trains"] | None = None,
+        name: str = "own",
+        seed: int = 0,
+    ) -> "Dataset":
+        """A data set from arrays of numpy or torch.
+
+        Pictures `(n, h, w)`, `(n, 1, h, w)` or features `(n, features)`, bytes or floats in [0, 1], are shown for `time`
+        steps. Spike trains `(n, time, inputs)` of 0 and 1 bring their own time: leave `time` out (or give the very same);
+        packed eight to a byte they need `inputs`. Labels are whole numbers, or words, named in the order of `classes`.
+
+        test: arrays of the test part, `(x, y)`; or a share (a number) of every class, drawn by `seed`.
+        kind: says what `x` is where the rule above would be wrong.
+        """
+        pairs = [(x, y), test] if isinstance(test, tuple) else [(x, y)]
+        require(all(len(pair) == 2 for pair in pairs), "test must be (x, y), a share of every class, or a number of it.")
+        labels, names = arrays.number_classes([pair[1] for pair in pairs], classes)
+        blocks = [arrays.as_array(pair[0], "x") for pair in pairs]
+        trains = arrays.is_trains(blocks[0], time) if kind is None else kind == "trains"
+        parts: list[Samples] = []
+        natural: tuple[int, ...] = ()
+        for block, numbers in zip(blocks, labels, strict=True):
+            require(
+                len(block) == len(numbers), f"x has {len(block)} samples, but y has {len(numbers)} labels: one for each."
+            )
+            if trains:
+                packed, count, shape = arrays.as_bits(block, inputs)
+                parts.append(SpikeSamples(packed, numbers, int(packed.shape[1]), count))
+            else:
+                require(time is not None, "pictures need time=…, the number of time-steps for which each is shown.")
+                assert time is not None
+                values, shape = arrays.as_bytes(block)
+                parts.append(StaticSamples(values, numbers, time, encoder))
+            require(
+                natural in ((), shape), f"training samples have the shape {natural}, but test samples have {shape}."
+            )
+            natural = shape
+        if not isinstance(test, tuple):
+            parts = _split(parts[0], test, seed)
+        return cls(name, parts[0], parts[1], names, arrays.fitting_shape(parts[0].inputs, natural, sample_shape))
+
+
+def _split(samples: Samples, share: float, seed: int) -> list[Samples]:
+    require(share > 0, f"test is a share or a number of samples of every class and must be above 0, but is {share}.")
+    train, test = stratified_split(samples.labels, share, seed)
+    return [samples.subset(train), samples.subset(test)]
 
 
 def merge(parts: Sequence[Samples]) -> Samples:
@@ -220,9 +320,18 @@ def stratified_split(labels: Tensor, per_class_test: int | float, seed: int) -> 
     return torch.cat(train).sort().values, torch.cat(test).sort().values
 
 
+def _take_arrays(samples: Any, name: str) -> None:
+    """numpy's arrays become torch's, labels of any width int64."""
+    given = getattr(samples, name)
+    if not isinstance(given, Tensor):
+        object.__setattr__(samples, name, torch.from_numpy(np.ascontiguousarray(arrays.as_array(given, name))))
+    object.__setattr__(samples, "labels", arrays.as_labels(samples.labels))
+
+
 def _check_labels(labels: Tensor, samples: int, time: int) -> None:
     require(
-        labels.dtype == torch.int64 and labels.shape == (samples,),
-        f"Expected int64 labels of shape ({samples},), got {labels.dtype} {tuple(labels.shape)}.",
+        labels.shape == (samples,),
+        f"Expected labels of shape ({samples},), one for each sample, got {tuple(labels.shape)}.",
     )
+    require(not len(labels) or int(labels.min()) >= 0, "Labels must be whole numbers from 0 on, but some are negative.")
     require(time >= 1, f"The number of time-steps must be at least 1, but is {time}.")

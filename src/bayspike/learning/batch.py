@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from bayspike.errors import UserError, require_range
+from bayspike.errors import UserError, require, require_range
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
 from bayspike.rules.base import Rule, State
@@ -39,7 +39,12 @@ class BatchReport(NamedTuple):
 
 
 def init_states(network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
-    """A fresh rule state for every layer."""
+    """A fresh rule state for every layer. A rule for binary weights is refused on a network made for real ones."""
+    require(
+        not rule.binary or network.binary is not False,
+        f"{type(rule).__name__} learns weights of ±1, but the network's threshold is that for real ones: build it with "
+        "NetworkConfig(…, binary=True), or choose a threshold.",
+    )
     states = []
     for layer in network.layers:
         state = rule.init(layer.shape, generator)
