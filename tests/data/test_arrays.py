@@ -79,7 +79,9 @@ def test_labels_of_any_width(dtype):
     assert data.train.labels.dtype == torch.int64
 
 
-@pytest.mark.parametrize("form", [list, np.array, lambda w: np.array(w, dtype=object), lambda w: np.array(w, dtype="S")])
+@pytest.mark.parametrize(
+    "form", [list, np.array, lambda w: np.array(w, dtype=object), lambda w: np.array(w, dtype="S")]
+)
 def test_words_are_numbered_by_the_alphabet_or_as_named(form):
     words = form([("cat", "dog", "bird")[label] for label in LABELS])
     data = Dataset.from_arrays(PICTURES, words, time=5, test=(PICTURES, words))

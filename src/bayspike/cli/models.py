@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from bayspike.cli.checks import agree, at_least_one, check_committee
+
 if TYPE_CHECKING:
     import torch
 
@@ -44,6 +46,8 @@ class Evaluate:
     """Folder of data sets."""
     test_examples: int | None = None
     """Only that many test examples."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     seed: int = 0
     """Of encodings and weight draws."""
     json: bool = False
@@ -59,7 +63,10 @@ class Evaluate:
         from bayspike.runs.examination import committee_generator, examine, final_predictors
         from bayspike.runs.models import load_model
 
+        at_least_one(members=self.members, test_examples=self.test_examples)
+        agree(self.own_code, self.dataset)
         model = load_model(self.model, self.job)
+        check_committee(model, self.predictor, self.members)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
         names = self.predictor or final_predictors(method(model.method), model.posteriors)
         members = self.members or int(model.about["members"])
@@ -113,6 +120,10 @@ class Predict:
     """Say whether the input looks foreign; calibrated on test examples of the network's data set."""
     data: Path | None = None
     """Folder of data sets, for --foreign."""
+    resize: bool = False
+    """Bring pictures to the size the network takes."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     seed: int = 0
     """Of encoding and weight draws."""
     json: bool = False
@@ -121,27 +132,37 @@ class Predict:
     def execute(self) -> int:
         from bayspike.continual.methods import method
         from bayspike.data.inputs import spikes_of_file
-        from bayspike.errors import require
+        from bayspike.errors import UserError, require
         from bayspike.predict.by_name import make_predictor
         from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
         from bayspike.seeds import generator_for
 
         require(len(self.files) > 0, "name at least one file to predict, or - for standard input.")
+        at_least_one(members=self.members, every=self.every)
+        agree(self.own_code)
         model = load_model(self.model, self.job)
+        check_committee(model, () if self.predictor is None else (self.predictor,), self.members)
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
         predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
         rule = self._foreign_rule(model, predictor) if self.foreign else None
+        refused = 0
         for path in self.files:
             generator = generator_for(self.seed, "input")
-            if str(path) == "-":
-                steps = _standard_input(model, generator)
-            else:
-                steps = iter(spikes_of_file(path, model.about, generator))
-            watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=rule)
-            self._tell(str(path), model, watching, steps)
-        return 0
+            try:
+                if str(path) == "-":
+                    steps = _standard_input(model, generator, self.resize)
+                else:
+                    steps = iter(spikes_of_file(path, model.about, generator, self.resize))
+                watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=rule)
+                self._tell(str(path), model, watching, steps)
+            except UserError as error:  # the others are predicted all the same
+                if len(self.files) == 1:
+                    raise
+                print(f"bayspike: {error}", file=sys.stderr)
+                refused += 1
+        return 2 if refused else 0
 
     def _foreign_rule(self, model: "Model", predictor: "Predictor") -> Any:
         import torch
@@ -185,12 +206,12 @@ class Predict:
             print(f"{name}  {line}{mark}", flush=True)
 
 
-def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator["torch.Tensor"]:
+def _standard_input(model: "Model", generator: "torch.Generator", resize: bool) -> Iterator["torch.Tensor"]:
     """A picture if the network takes pictures, else lines of events, one bin after another."""
     from bayspike.data.inputs import bins_of_lines, spikes_of_picture
 
     if len(model.about["sample_shape"]) == 2:
-        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator))
+        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator, resize))
     return bins_of_lines(sys.stdin, model.about)
 
 
@@ -215,6 +236,8 @@ class Export:
     """Networks of the committee; by default as in the run (one for frequentist methods)."""
     examples: int = 16
     """Test examples of the self-test."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     data: Path | None = None
     """Folder of data sets."""
     seed: int = 0
@@ -232,7 +255,10 @@ class Export:
         from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
 
+        at_least_one(members=self.members, examples=self.examples)
+        agree(self.own_code)
         model = load_model(self.model, self.job)
+        check_committee(model, (), self.members)
         bayesian = method(model.method).bayesian
         members = self.members or (int(model.about["members"]) if bayesian else 1)
         committee = make_predictor(

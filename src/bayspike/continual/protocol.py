@@ -14,6 +14,7 @@ from torch import Tensor
 from bayspike.continual.coresets import Selection, draw_coreset
 from bayspike.continual.replay import Mixing, Plan, fetch, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
+from bayspike.data.augment import Augment
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
 from bayspike.learning.batch import BatchReport, init_states, posteriors, train_batch
@@ -32,6 +33,7 @@ class StreamConfig:
     evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
     anneal: share of the learning rate that is taken off, linearly, over each task; for every rule alike.
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
+    augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
     epochs: int = 1
@@ -44,6 +46,7 @@ class StreamConfig:
     burn_in: int = 0
     anneal: float = 0.0
     seed: int = 0
+    augment: Augment | None = None
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -166,6 +169,8 @@ def _run_task(
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
         spikes, labels = fetch(parts, sources, indices, generator)
+        if config.augment is not None:
+            spikes = config.augment(spikes, generator)
         annealed = anneal(rule, config.anneal * position / len(plan))
         states, report = train_batch(network, annealed, now.states, spikes, labels, generator, config.burn_in)
         now = replace(

@@ -49,7 +49,7 @@ class Samples(Protocol):
 
 
 class Items:
-    """Samples one at a time, as torch's `DataLoader` asks for them: `samples[i]` is spikes `(time, inputs)` and a label.
+    """Samples one at a time, as torch's `DataLoader` asks for them: `samples[i]` is spikes `(time, inputs)` and label.
 
     Where a code is random, item i is always the same draw; `spikes` draws afresh.
     """
@@ -246,15 +246,18 @@ class Dataset:
     ) -> "Dataset":
         """A data set from arrays of numpy or torch.
 
-        Pictures `(n, h, w)`, `(n, 1, h, w)` or features `(n, features)`, bytes or floats in [0, 1], are shown for `time`
-        steps. Spike trains `(n, time, inputs)` of 0 and 1 bring their own time: leave `time` out (or give the very same);
-        packed eight to a byte they need `inputs`. Labels are whole numbers, or words, named in the order of `classes`.
+        Pictures `(n, h, w)`, `(n, 1, h, w)` or features `(n, features)`, bytes or floats in [0, 1], are shown for
+        `time` steps. Spike trains `(n, time, inputs)` of 0 and 1 bring their own time: leave `time` out (or give the
+        very same); packed eight to a byte they need `inputs`. Labels are whole numbers, or words, in the order of
+        `classes`.
 
         test: arrays of the test part, `(x, y)`; or a share (a number) of every class, drawn by `seed`.
         kind: says what `x` is where the rule above would be wrong.
         """
         pairs = [(x, y), test] if isinstance(test, tuple) else [(x, y)]
-        require(all(len(pair) == 2 for pair in pairs), "test must be (x, y), a share of every class, or a number of it.")
+        require(
+            all(len(pair) == 2 for pair in pairs), "test must be (x, y), a share of every class, or a number of it."
+        )
         labels, names = arrays.number_classes([pair[1] for pair in pairs], classes)
         blocks = [arrays.as_array(pair[0], "x") for pair in pairs]
         trains = arrays.is_trains(blocks[0], time) if kind is None else kind == "trains"
@@ -262,7 +265,8 @@ class Dataset:
         natural: tuple[int, ...] = ()
         for block, numbers in zip(blocks, labels, strict=True):
             require(
-                len(block) == len(numbers), f"x has {len(block)} samples, but y has {len(numbers)} labels: one for each."
+                len(block) == len(numbers),
+                f"x has {len(block)} samples, but y has {len(numbers)} labels: one for each.",
             )
             if trains:
                 packed, count, shape = arrays.as_bits(block, inputs)

@@ -8,6 +8,7 @@ part of it; they come from a learning rule's state (in training) or from a poste
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import torch
@@ -16,7 +17,6 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.spiking.filters import DoubleExponential, Filter, TraceState
 from bayspike.spiking.neurons import Neuron, NeuronState, Reset
-
 
 MOST_SYNAPSES = 2**31  # eight gigabytes for the weights alone
 
@@ -190,13 +190,11 @@ class NetworkConfig:
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
         widths = (self.inputs, *self.hidden)
-        synapses = sum(
-            above * (below + (above if self.recurrent else 0)) for below, above in zip(widths, widths[1:], strict=False)
-        )
+        synapses = sum(above * (below + (above if self.recurrent else 0)) for below, above in pairwise(widths))
         require(
             synapses <= MOST_SYNAPSES,
-            f"layers of {'-'.join(map(str, self.hidden))} neurons on {self.inputs:,} inputs have {synapses:,} synapses, "
-            f"more than the {MOST_SYNAPSES:,} that are allowed: choose a smaller hidden.",
+            f"layers of {'-'.join(map(str, self.hidden))} neurons on {self.inputs:,} inputs have {synapses:,} "
+            f"synapses, more than the {MOST_SYNAPSES:,} that are allowed: choose a smaller hidden.",
         )
 
 
