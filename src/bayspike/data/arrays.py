@@ -109,8 +109,8 @@ def is_trains(x: NDArray[Any], time: int | None) -> bool:
     return time is None or (x.ndim >= 3 and x.shape[1] == time and _only_zeros_and_ones(x))
 
 
-def as_bytes(x: NDArray[Any]) -> tuple[Tensor, tuple[int, ...]]:
-    """Pictures or features `(samples, inputs)` as bytes, and the shape of one."""
+def as_bytes(x: NDArray[Any], *, single: bool = False) -> tuple[Tensor, tuple[int, ...]]:
+    """Pictures or features `(samples, inputs)` as bytes, and the shape of one; a `single` one may well be black."""
     if x.ndim == 4:
         require(
             x.shape[1] == 1,
@@ -122,7 +122,7 @@ def as_bytes(x: NDArray[Any]) -> tuple[Tensor, tuple[int, ...]]:
         f"x has the shape {x.shape}, but pictures have (samples, height, width) and features (samples, features).",
     )
     require(x.size > 0, f"x has the shape {x.shape}: there is nothing in it.")
-    _check_values(x)
+    _check_values(x, single)
     values = np.empty((len(x), math.prod(x.shape[1:])), dtype=np.uint8)
     for at in range(0, len(x), _ROWS):
         rows = x[at : at + _ROWS].reshape(-1, values.shape[1])
@@ -131,7 +131,7 @@ def as_bytes(x: NDArray[Any]) -> tuple[Tensor, tuple[int, ...]]:
     return torch.from_numpy(values), tuple(int(side) for side in x.shape[1:])
 
 
-def _check_values(x: NDArray[Any]) -> None:
+def _check_values(x: NDArray[Any], single: bool) -> None:
     require(x.dtype.kind in "buif", f"x must be an array of numbers, but is of type {x.dtype}.")
     low, high = float(x.min()), float(x.max())
     if x.dtype.kind == "f":
@@ -147,7 +147,7 @@ def _check_values(x: NDArray[Any]) -> None:
             f"pictures of whole numbers must lie in [0, 255], but x reaches from {low:g} to {high:g}: scale it.",
         )
         require(
-            high > 1,
+            single or high > 1,
             "x holds nothing but 0 and 1, which as bytes are next to black: give pictures as x.astype(bool), "
             "and spike trains (samples, time, inputs) without time.",
         )

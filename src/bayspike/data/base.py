@@ -6,7 +6,7 @@ ever holds a whole data set in floating point. `Dataset.from_arrays` and `Datase
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from bayspike.data import arrays, encoders
+from bayspike.data import arrays, encoders, lazy
+from bayspike.data.items import Items
 from bayspike.errors import UserError, require
-from bayspike.seeds import generator_for
 
 
 @runtime_checkable
@@ -46,23 +46,6 @@ class Samples(Protocol):
 
     def subset(self, indices: Tensor) -> "Samples":
         """The samples at `indices`, in that order."""
-
-
-class Items:
-    """Samples one at a time, as torch's `DataLoader` asks for them: `samples[i]` is spikes `(time, inputs)` and label.
-
-    Where a code is random, item i is always the same draw; `spikes` draws afresh.
-    """
-
-    def __getitem__(self: Samples, index: int) -> tuple[Tensor, int]:
-        place = int(index) + (len(self) if index < 0 else 0)
-        if not 0 <= place < len(self):
-            raise IndexError(f"there are {len(self)} samples, but number {index} was asked for.")
-        spikes = self.spikes(torch.tensor([place]), generator_for(0, "item", place))
-        return spikes[:, 0], int(self.labels[place])
-
-    def __iter__(self: Any) -> Iterator[tuple[Tensor, int]]:
-        return (self[index] for index in range(len(self)))
 
 
 Encoder = Literal["rate", "latency"]
@@ -283,6 +266,53 @@ class Dataset:
         if not isinstance(test, tuple):
             parts = _split(parts[0], test, seed)
         return cls(name, parts[0], parts[1], names, arrays.fitting_shape(parts[0].inputs, natural, sample_shape))
+
+    @classmethod
+    def from_torch(
+        cls,
+        dataset: Any,
+        *,
+        test: Any = 0.2,
+        time: int | None = None,
+        span: int | None = None,
+        sensor_size: Sequence[int] | None = None,
+        downsample: int = 1,
+        encoder: Encoder = "rate",
+        clip: bool = False,
+        kind: Literal["pictures", "trains"] | None = None,
+        classes: Sequence[str] | None = None,
+        memory: int = lazy.MEMORY,
+        name: str | None = None,
+        seed: int = 0,
+    ) -> "Dataset":
+        """A data set from a map-style one of torch, torchvision or tonic, whose items `(x, label)` are read when wanted.
+
+        Pictures are shown for `time` steps. Frames and spike trains bring their time; counts become 0 and 1 with `clip`.
+        Events with the fields t, x, y and p are put into `time` steps over `span` µs (by default as long as the longest)
+        of a camera of `sensor_size`, `downsample` pixels a side becoming one. Up to `memory` bytes are kept.
+
+        test: another such data set, or a share of every class, drawn by `seed`.
+        """
+        how = lazy.Reading(time, span, sensor_size, downsample, encoder, clip, kind, memory)
+        share = test if isinstance(test, int | float) else None
+        sources = [dataset] if share is not None else [dataset, test]
+        for source in sources:
+            lazy.check_map_style(source)
+        named = getattr(dataset, "classes", None) if classes is None else classes
+        named = [str(each) for each in named] if isinstance(named, list | tuple) else None
+        labels, names = arrays.number_classes([lazy.labels_of(source) for source in sources], named)
+        form = lazy.form_of(dataset, how)
+        parts: list[Samples] = [
+            lazy.LazySamples(
+                source, torch.arange(len(numbers)), numbers, form.time, form.inputs, form.convert, form.encoder, kept
+            )
+            for source, numbers, kept in zip(
+                sources, labels, [lazy.Kept(memory // len(sources)) for _ in sources], strict=True
+            )
+        ]
+        if share is not None:
+            parts = _split(parts[0], share, seed)
+        return cls(name or type(dataset).__name__.lower(), parts[0], parts[1], names, form.shape)
 
 
 def _split(samples: Samples, share: float, seed: int) -> list[Samples]:

@@ -84,7 +84,7 @@ def load(
     if len(samples) == 1:
         train, test = stratified_split(samples[0].labels, test_share, seed)
         samples = [samples[0].subset(train), samples[0].subset(test)]
-    return Dataset(root.resolve().name or "folder", samples[0], samples[1], names, shape, view=view)
+    return Dataset("folder", samples[0], samples[1], names, shape, view=view)
 
 
 def _pictures(

@@ -45,7 +45,7 @@ def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     config = _resolve(experiment, preset, changes)
     if not experiment.of_paper:
         return config
-    paper = _resolve(experiment, "paper", Changes(methods=[m.method for m in config.methods]))
+    paper = _resolve(experiment, "paper", Changes(methods=list(dict.fromkeys(m.method for m in config.methods))))
     return replace(config, reduced=tuple(reductions(config, paper)))
 
 
