@@ -124,7 +124,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["evaluate", "{run}", "--members", "0"], "--members must be at least 1"),
         (["evaluate", "{run}", "--test-examples", "0"], "--test-examples must be at least 1"),
         (["export", "{run}", "--out", "chip", "--members", "0"], "--members must be at least 1"),
-        (["evaluate", "{run}", "--job", "sgd-seed0", "--predictor", "committee"], "sgd is one network and has no committee"),
+        (["evaluate", "{run}", "--job", "sgd-seed0", "--predictor", "committee"], "sgd is one network and has no comm"),
         (["predict", "{run}", "x.png", "--job", "sgd-seed0", "--predictor", "mean"], "has no mean: choose point"),
         (["predict", "{run}", "x.png", "--job", "sgd-seed0", "--members", "4"], "leave out --members"),
         (["export", "{run}", "--out", "chip", "--job", "sgd-seed0", "--members", "4"], "leave out --members"),

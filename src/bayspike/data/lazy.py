@@ -184,8 +184,8 @@ def _trains(first: NDArray[Any], how: Reading) -> Form:
 def _same(found: tuple[int, ...], expected: tuple[int, ...], place: int) -> None:
     require(
         found == expected,
-        f"item {place} has the shape {found}, but item 0 has {expected}: make all alike by a transform, such as a resize "
-        "of pictures or a fixed number of time bins.",
+        f"item {place} has the shape {found}, but item 0 has {expected}: make all alike by a transform, such as a "
+        "resize of pictures or a fixed number of time bins.",
     )
 
 

@@ -149,6 +149,6 @@ def _end_of_comment_lines(path: Path, data: bytes) -> int:
         end = data.find(b"\n", at, at + _MAX_HEADER)
         if end < 0 and len(data) - at <= _MAX_HEADER:
             raise UserError(f"{path} is cut short: it ends at byte {len(data)}, within its header.")
-        require(0 <= end, f"{path}: the header line at byte {at} has no end (is it damaged?).")
+        require(end >= 0, f"{path}: the header line at byte {at} has no end (is it damaged?).")
         at = end + 1
     return at
