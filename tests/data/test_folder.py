@@ -1,5 +1,8 @@
 """Folders of one's own: pictures and recordings that the tests write, read back and held against what was written."""
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -8,6 +11,7 @@ from PIL import Image
 
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, SpikeSamples, StaticSamples
+from bayspike.data.files.recordings import read_events
 from bayspike.data.inputs import bins_of_lines, spikes_of_file
 from bayspike.errors import UserError
 
@@ -206,12 +210,67 @@ def test_large_pictures_need_a_size(tmp_path):
     assert load(tmp_path, size=10, test_share=0.5).sample_shape == (10, 10)
 
 
-def test_aedat4_is_refused_with_what_to_do(tmp_path):
+MAGIC4 = b"#!AER-DAT4.0\r\n"
+EVENT4 = np.dtype([("t", "<u8"), ("x", "<u2"), ("y", "<u2"), (("p", "on"), "?")])
+
+
+class Decoder:
+    """Stands in for the one of the package aedat: the file holds, behind its magic, rows as `EVENT4` has them."""
+
+    def __init__(self, path):
+        with open(path, "rb") as stream:
+            body = stream.read()[len(MAGIC4) :]
+        if len(body) % EVENT4.itemsize:
+            raise RuntimeError("unexpected end")
+        self.rows = np.frombuffer(body, dtype=EVENT4)
+
+    def id_to_stream(self):
+        return {0: {"type": "frame", "width": 9, "height": 9}, 1: {"type": "events", "width": 20, "height": 16}}
+
+    def __iter__(self):
+        yield {"stream_id": 0, "frame": {}}
+        for half in np.array_split(self.rows, 2):
+            yield {"stream_id": 1, "events": half}
+
+
+def aedat4(path, rows):
+    path.write_bytes(MAGIC4 + np.array([(t, x, y, p) for t, x, y, p in rows], dtype=EVENT4).tobytes())
+
+
+def test_aedat4_goes_through_its_package(tmp_path, monkeypatch):
+    rows = writers.random_events(60, 16, span=20_000)
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "1.aedat4").write_bytes(b"#!AER-DAT4.0\r\n")
-    with pytest.raises(UserError, match=r"AEDAT 4 is not read; convert it to AEDAT 3\.1"):
+        for number in range(2):
+            aedat4(tmp_path / name / f"{number}.aedat4", rows)
+    monkeypatch.setitem(sys.modules, "aedat", None)  # not installed
+    with pytest.raises(UserError, match=r"AEDAT 4 needs the package aedat: pip install 'bayspike\[aedat4\]'"):
         load(tmp_path)
+    monkeypatch.setitem(sys.modules, "aedat", SimpleNamespace(Decoder=Decoder))
+    data = load(tmp_path, time=5, span=20_000, test_share=0.5)
+    assert data.sample_shape == (2, 16, 20)
+    block = np.zeros((5, 2, 16, 20), dtype=np.uint8)
+    for t, x, y, p in rows:
+        if (t - rows[0][0]) // 4000 < 5:
+            block[(t - rows[0][0]) // 4000, p, y, x] = 1
+    assert np.array_equal(data.train.spikes(torch.tensor([0]), torch.Generator())[:, 0], block.reshape(5, -1))
+
+    path = tmp_path / "a" / "0.aedat4"
+    for contents, sentence in (
+        (path.read_bytes()[:-1], "damaged or cut short"),
+        (b"#!AER-DAT3.1", "does not begin an AEDAT 4.0 header"),
+        (MAGIC4, "holds no events"),
+    ):
+        path.write_bytes(contents)
+        with pytest.raises(UserError, match=sentence):
+            read_events(path)
+    aedat4(path, [(5, 1, 1, 0), (3, 1, 1, 0)])
+    with pytest.raises(UserError, match="time runs backwards at event 1"):
+        read_events(path)
+    assert read_events(path, sort=True).t.tolist() == [3, 5]
+    aedat4(path, [(5, 20, 1, 0)])
+    with pytest.raises(UserError, match="event 0 lies outside the 20×16 sensor"):
+        read_events(path)
 
 
 def test_only_the_named_place_is_searched(tmp_path, monkeypatch, real_data):

@@ -46,7 +46,7 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
         data = read_bytes(path, pictures.LARGEST_FILE)
         return spikes_of_picture(data, str(path), about, generator, resize)
     require(
-        path.suffix.lower() in (*recordings.ENDINGS, ".aedat4"),
+        path.suffix.lower() in recordings.ENDINGS,
         f"{path}: give a picture ({', '.join(pictures.ENDINGS)}) or a recording ({', '.join(recordings.ENDINGS)}).",
     )
     view = view_of(about)

@@ -3,11 +3,12 @@
 from pathlib import Path
 
 from bayspike.data.files.aedat import read_aedat2, read_aedat3
+from bayspike.data.files.aedat4 import read_aedat4
 from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
 from bayspike.data.files.events import Events
 from bayspike.errors import UserError
 
-ENDINGS = (".bin", ".aedat", ".npy")
+ENDINGS = (".bin", ".aedat", ".aedat4", ".npy")
 _AEDAT3 = b"#!AER-DAT3"
 
 
@@ -24,7 +25,7 @@ def read_events(path: Path, *, sensor: tuple[int, int] | None = None, sort: bool
             return read_aedat3(path, width=width, height=height, sort=sort)
         return read_aedat2(path, sort=sort)
     if ending == ".aedat4":
-        raise UserError(f"{path}: AEDAT 4 is not read; convert it to AEDAT 3.1, or to .npy with rows x, y, p, t (ms).")
+        return read_aedat4(path, sort=sort)
     raise UserError(f"{path}: give a recording of events ({', '.join(ENDINGS)}).")
 
 

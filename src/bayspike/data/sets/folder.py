@@ -1,6 +1,6 @@
 """A folder of one's own: each sub-folder is a class, or `train` and `test` hold the sub-folders.
 
-Pictures (PNG, JPEG, BMP, GIF, PGM) become grey bytes; recordings of events (.bin, AEDAT 2.0 and 3.1, .npy) become
+Pictures (PNG, JPEG, BMP, GIF, PGM) become grey bytes; recordings of events (.bin, AEDAT 2.0, 3.1 and 4, .npy) become
 spikes. All files are of one kind. What is not fixed by the files is an option, and what was decided stands in
 `Dataset.view`, so that a single file is read later as these were.
 """
@@ -228,7 +228,7 @@ def _files(root: Path, per_class: int | None) -> tuple[list[Files], tuple[str, .
 
 
 def _readable(folder: Path) -> list[Path]:
-    known = (*pictures.ENDINGS, *recordings.ENDINGS, ".aedat4")
+    known = (*pictures.ENDINGS, *recordings.ENDINGS)
     found = (p for p in folder.iterdir() if p.suffix.lower() in known and not p.name.startswith("."))
     return sorted((path for path in found if path.is_file()), key=lambda path: _natural(path.name))
 
