@@ -215,7 +215,8 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(tmp_path: Path) -> None:
     """A real process with real workers: interrupted, resumed, and killed for good."""
     out = tmp_path / "run"
     command = [sys.executable, "-m", "bayspike"]
-    sizes = [*TINY, "--epochs", "60", "--parallel", "2", "--checkpoint-seconds", "0"]
+    alone = TINY.index("--parallel")
+    sizes = [*TINY[:alone], "--epochs", "60", "--parallel", "2", "--checkpoint-seconds", "0", "--quiet"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
 
     def started(*arguments: str) -> "subprocess.Popen[str]":
