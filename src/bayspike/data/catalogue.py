@@ -211,7 +211,7 @@ def load(name: str, *, root: Path | None = None, seed: int = 0, time: int | None
     With `root` that folder is the only place searched. A name `package.module:function` is imported and called.
     """
     if root is not None:
-        require(root.is_dir(), f"{root} is not a folder: the folder of the data must be there.")
+        require(root.is_dir(), f"{root} is not a folder: name the one that holds the data (--data, or root=).")
     if is_named(name):
         return _load_named(name, {"root": root, "seed": seed, "time": time}, options)
     loader = _entry(name).load
