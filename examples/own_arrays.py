@@ -1,31 +1,21 @@
 """Continual learning on arrays of your own: five tasks of two classes each, one after the other.
 
-Put your own `images` (n, inputs) and `labels` (n,) where the 8×8 digits of scikit-learn are loaded.
+Put your own `images` (n, height, width) and `labels` (n,) where the 8×8 digits of scikit-learn are loaded.
 
     python examples/own_arrays.py
 """
 
 import numpy as np
-import torch
 from sklearn.datasets import load_digits
 
-from bayspike import Dataset, GaussianVI, NetworkConfig, StaticSamples, StreamConfig, build, judge_with, run_stream
+from bayspike import Dataset, GaussianVI, NetworkConfig, StreamConfig, build, judge_with, run_stream
 from bayspike.continual import accuracy_matrix, split_by_class, summarise
 
 TIME = 20  # time-steps for which every image is shown
 
-# 1. Your arrays: any numbers, scaled to bytes. A byte is the chance, in 256ths, of a spike at each time-step.
+# 1. Your arrays: numbers from 0 to 1, each the chance of a spike at a time-step. A fifth of every class is for testing.
 images, labels = load_digits(return_X_y=True)
-pixels = np.round(images / images.max() * 255).astype(np.uint8)
-order = np.random.default_rng(0).permutation(len(labels))
-
-
-def samples(rows: np.ndarray) -> StaticSamples:
-    return StaticSamples(torch.from_numpy(pixels[rows]), torch.from_numpy(labels[rows].astype(np.int64)), TIME)
-
-
-names = tuple(str(label) for label in range(10))
-data = Dataset("my digits", samples(order[:1400]), samples(order[1400:]), names, sample_shape=(8, 8))
+data = Dataset.from_arrays(images.reshape(-1, 8, 8) / images.max(), labels, time=TIME, test=0.2)
 
 # 2. Tasks {0,1}, {2,3}, … and a network with one read-out for all classes: it is never told which task it is in.
 stream = split_by_class(data)

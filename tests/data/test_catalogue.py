@@ -21,10 +21,10 @@ def no_other_places(monkeypatch, tmp_path):
     monkeypatch.delenv("BAYSPIKE_DATA", raising=False)
 
 
-def test_the_ten_data_sets_are_listed_with_what_a_person_needs(tmp_path):
+def test_the_eleven_data_sets_are_listed_with_what_a_person_needs(tmp_path):
     lines = status(tmp_path)
     names = ["two_moons", "digits", "mnist", "fashion_mnist", "nmnist", "poker_dvs"]
-    names += ["mnist_dvs", "mnist_dvs_simulated", "dvs_gesture", "gestures_simulated"]
+    names += ["mnist_dvs", "mnist_dvs_simulated", "dvs_gesture", "gestures_simulated", "folder"]
     assert [line.name for line in lines] == names
     for line in lines:
         assert line.what

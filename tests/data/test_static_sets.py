@@ -80,14 +80,16 @@ def test_missing_mnist_says_where_it_looked_and_what_to_do(tmp_path):
         mnist.load_mnist(root=tmp_path)
 
 
-def test_the_environment_variable_is_searched_after_the_explicit_folder(tmp_path, monkeypatch):
+def test_the_environment_variable_is_searched_where_no_folder_is_named(tmp_path, monkeypatch):
     here = write_mnist(tmp_path / "here", zipped=True, seed=1)
     there = write_mnist(tmp_path / "there", zipped=True, seed=2)
     monkeypatch.setenv("BAYSPIKE_DATA", str(tmp_path / "there"))
     first = mnist.load_mnist(root=tmp_path / "here").train.values
     assert np.array_equal(first.numpy(), here["train"].reshape(40, 784))
-    second = mnist.load_mnist(root=tmp_path / "nowhere").train.values
+    second = mnist.load_mnist().train.values
     assert np.array_equal(second.numpy(), there["train"].reshape(40, 784))
+    with pytest.raises(UserError, match="not found in"):
+        mnist.load_mnist(root=tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from bayspike.errors import UserError
 from bayspike.learning.batch import init_states, posteriors, train_batch
 from bayspike.posteriors.distributions import BinaryPoint, Gaussian
 from bayspike.posteriors.grid import Grid
-from bayspike.rules import SGD, STE, BernoulliVI, GaussianVI, Rule
+from bayspike.rules import EWC, SGD, STE, BernoulliVI, GaussianVI, Rule
 from bayspike.spiking.local import local_gradient, one_hot_targets
 from bayspike.spiking.network import NetworkConfig, build, step
 from bayspike.spiking.neurons import Reset
@@ -189,14 +189,14 @@ def test_the_processor_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_states_have_the_dtype_of_the_network() -> None:
-    network = build(NetworkConfig(4, (3,), 2), F64)
+    network = build(NetworkConfig(4, (3,), 2, threshold=1.0), F64)
     for rule in (SGD(), GaussianVI(), BernoulliVI()):
         (state,) = init_states(network, rule, torch.Generator())  # type: ignore[arg-type]
         assert all(part.dtype == F64 for part in state if isinstance(part, torch.Tensor))
 
 
 def test_posteriors_are_those_of_the_states() -> None:
-    network = build(NetworkConfig(4, (3, 2), 2))
+    network = build(NetworkConfig(4, (3, 2), 2, threshold=1.0))
     bayes = GaussianVI()
     states = init_states(network, bayes, torch.Generator())
     first, second = posteriors(bayes, states)
@@ -217,7 +217,7 @@ def test_posteriors_are_those_of_the_states() -> None:
     ],
 )
 def test_bad_batches_are_refused(spikes: torch.Tensor, labels: torch.Tensor, burn_in: int, sentence: str) -> None:
-    network = build(NetworkConfig(4, (3,), 2))
+    network = build(NetworkConfig(4, (3,), 2, threshold=1.0))
     states = init_states(network, SGD(), torch.Generator())
     with pytest.raises(UserError, match=sentence):
         train_batch(network, SGD(), states, spikes, labels, torch.Generator(), burn_in)
@@ -234,3 +234,12 @@ def test_cuda_learns_the_same_weights() -> None:
         states, _ = train_batch(moved, SGD(), states, spikes, labels, torch.Generator(device))
         learnt.append(states[0].weights.cpu())
     torch.testing.assert_close(*learnt)
+
+
+@pytest.mark.parametrize("rule", [BernoulliVI(), STE(), EWC(binary=True)])
+def test_a_rule_for_binary_weights_is_refused_on_a_network_for_real_ones(rule: object) -> None:
+    for binary, threshold in ((True, None), (False, 3.0)):  # the threshold that fits, or one chosen by hand
+        fitting = build(NetworkConfig(4, (3,), 2, binary=binary, threshold=threshold))
+        assert init_states(fitting, rule, torch.Generator())  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="learns weights of ±1"):
+        init_states(build(NetworkConfig(4, (3,), 2)), rule, torch.Generator())  # type: ignore[arg-type]

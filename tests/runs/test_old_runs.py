@@ -62,3 +62,16 @@ def test_it_needs_no_resuming(run: RunDirectory, capsys: pytest.CaptureFixture[s
     before = run.result("bayes-seed0").read_bytes()
     assert main(["resume", str(run.path), "--quiet"]) == 0
     assert run.result("bayes-seed0").read_bytes() == before
+
+
+def test_it_is_taken_up_from_its_checkpoint_though_it_knows_no_fingerprint(run: RunDirectory) -> None:
+    """As if it had been killed before its result was written."""
+    assert "fingerprint" not in read_json(run.config)["dataset"]
+    before = read_json(run.result("bayes-seed0"))
+    run.result("bayes-seed0").unlink()
+    assert main(["resume", str(run.path), "--quiet", "--parallel", "1"]) == 0
+    after = read_json(run.result("bayes-seed0"))
+    assert after["presentations"] == before["presentations"]
+    assert after["final"]["mean"]["overall"]["accuracy"] == pytest.approx(
+        before["final"]["mean"]["overall"]["accuracy"]
+    )

@@ -6,8 +6,7 @@ Exit codes: 0 done, 2 a mistake the user can mend (one sentence on stderr; `--de
 
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from bayspike import __version__
 
@@ -24,8 +23,10 @@ Then:
     bayspike predict runs/demo image.png   watch one decision grow over time
     bayspike export runs/demo --out chip   write the committee for hardware
     bayspike data                          which data sets are at hand
+    bayspike run folder --data DIR         learn from pictures or recordings of your own
 
-`bayspike COMMAND --help` explains a command. With --debug a mistake is shown with its traceback.
+`bayspike COMMAND --help` explains a command, `bayspike --version` says which version this is. With --debug a mistake is
+shown with its traceback.
 Completion: bayspike --tyro-write-completion bash ~/.local/share/bash-completion/completions/bayspike"""
 
 
@@ -61,12 +62,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _dispatch(arguments: list[str]) -> int:
     import tyro
 
+    from bayspike.cli.arguments import check_arguments
     from bayspike.cli.data import Data, Info
     from bayspike.cli.models import Evaluate, Export
+    from bayspike.cli.optional import registry
     from bayspike.cli.predict import Predict
     from bayspike.cli.run import Report, Resume, Run
 
-    commands: dict[str, Callable[..., Any]] = {
+    commands: dict[str, type] = {
         "run": Run,
         "resume": Resume,
         "report": Report,
@@ -76,8 +79,10 @@ def _dispatch(arguments: list[str]) -> int:
         "data": Data,
         "info": Info,
     }
-    command = tyro.extras.subcommand_cli_from_dict(
-        commands, prog="bayspike", description=ABOUT, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
-    )
+    check_arguments(arguments, commands)
+    with registry:
+        command = tyro.extras.subcommand_cli_from_dict(
+            dict(commands), prog="bayspike", description=ABOUT, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+        )
     code: int = command.execute()
     return code

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from bayspike.cli.checks import agree, at_least_one, check_committee
+
 if TYPE_CHECKING:
     from bayspike.continual.protocol import Scores
     from bayspike.data.base import Dataset
@@ -56,6 +58,8 @@ class Evaluate:
     """Folder of data sets."""
     test_examples: int | None = None
     """Only that many test examples."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     seed: int = 0
     """Of encodings, weight draws and halves."""
     json: bool = False
@@ -71,7 +75,10 @@ class Evaluate:
 
         if self.coverage is not None:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
+        at_least_one(members=self.members, test_examples=self.test_examples)
+        agree(self.own_code, self.dataset)
         model = load_model(self.model, self.job)
+        check_committee(model, self.predictor, self.members)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
         require(
             not self.foreign or dataset.foreign is not None,
@@ -171,6 +178,8 @@ class Export:
     """Networks of the committee; by default as in the run (one for frequentist methods)."""
     examples: int = 16
     """Test examples of the self-test."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     data: Path | None = None
     """Folder of data sets."""
     seed: int = 0
@@ -189,7 +198,10 @@ class Export:
         from bayspike.runs.models import load_model
         from bayspike.runs.packed import save_packed
 
+        at_least_one(members=self.members, examples=self.examples)
+        agree(self.own_code)
         model = load_model(self.model, self.job)
+        check_committee(model, (), self.members)
         if self.to == "packed":
             written = save_packed(self.out, model.about, model.posteriors, force=self.force)
             print(f"The posterior in {written:,} bytes, two a synapse, in {self.out}: evaluate or predict with it.")

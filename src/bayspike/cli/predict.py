@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tyro
 
+from bayspike.cli.checks import agree, at_least_one, check_committee
 from bayspike.cli.models import PredictorName, load_data_of
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from bayspike.predict.calibration import Calibration
     from bayspike.predict.predictors import Predictor
-    from bayspike.predict.watching import Decision
+    from bayspike.predict.watching import Decision, Watch
     from bayspike.runs.models import Model
 
 FALSE_ALARM = 0.05
@@ -60,6 +61,10 @@ class Predict:
     """Test examples of the network's data set that calibrate --coverage, --temperature and --foreign."""
     data: Path | None = None
     """Folder of data sets, for the held-out examples."""
+    resize: bool = False
+    """Bring pictures to the size the network takes."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the model names."""
     seed: int = 0
     """Of encoding and weight draws."""
     json: bool = False
@@ -68,37 +73,48 @@ class Predict:
     def execute(self) -> int:
         from bayspike.continual.methods import method
         from bayspike.data.inputs import spikes_of_file
-        from bayspike.errors import require, require_range
+        from bayspike.errors import UserError, require, require_range
         from bayspike.predict.by_name import make_predictor
         from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
         from bayspike.seeds import generator_for
 
         require(len(self.files) > 0, "name at least one file to predict, or - for standard input.")
-        for name, number in (("--every", self.every), ("--members", self.members), ("--held-out", self.held_out)):
-            require_range(name, 1 if number is None else number, 1)
+        at_least_one(every=self.every, members=self.members, held_out=self.held_out)
         if self.coverage is not None:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
+        agree(self.own_code)
         model = load_model(self.model, self.job)
+        check_committee(model, () if self.predictor is None else (self.predictor,), self.members)
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
         predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
         calibration = self._calibrate(model, predictor)
+        refused = 0
         for path in self.files:
-            generator = generator_for(self.seed, "input")
-            if str(path) == "-":
-                steps = _standard_input(model, generator)
-            else:
-                steps = iter(spikes_of_file(path, model.about, generator))
-            told = Telling(str(path), model.classes, calibration, self.json)
-            watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=calibration.foreign)
-            every, decision = self._every(model), None
-            for spikes in steps:
-                decision = watching.push(spikes.unsqueeze(0))
-                told.see(decision, tell=decision.time % every == 0)
-            if decision is not None:
-                told.end(decision)
-        return 0
+            try:
+                generator = generator_for(self.seed, "input")
+                if str(path) == "-":
+                    steps = _standard_input(model, generator, self.resize)
+                else:
+                    steps = iter(spikes_of_file(path, model.about, generator, self.resize))
+                told = Telling(str(path), model.classes, calibration, self.json)
+                watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=calibration.foreign)
+                self._watch(steps, watching, told, self._every(model))
+            except UserError as error:  # the others are predicted all the same
+                if len(self.files) == 1:
+                    raise
+                print(f"bayspike: {error}", file=sys.stderr)
+                refused += 1
+        return 2 if refused else 0
+
+    def _watch(self, steps: Iterator["torch.Tensor"], watching: "Watch", told: "Telling", every: int) -> None:
+        decision = None
+        for spikes in steps:
+            decision = watching.push(spikes.unsqueeze(0))
+            told.see(decision, tell=decision.time % every == 0)
+        if decision is not None:
+            told.end(decision)
 
     def _every(self, model: "Model") -> int:
         each_step = self.json and self.coverage is None
@@ -212,10 +228,10 @@ class Telling:
         print(json.dumps(entry), flush=True)
 
 
-def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator["torch.Tensor"]:
+def _standard_input(model: "Model", generator: "torch.Generator", resize: bool) -> Iterator["torch.Tensor"]:
     """A picture if the network takes pictures, else lines of events, one bin after another."""
     from bayspike.data.inputs import bins_of_lines, spikes_of_picture
 
     if len(model.about["sample_shape"]) == 2:
-        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator))
+        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator, resize))
     return bins_of_lines(sys.stdin, model.about)

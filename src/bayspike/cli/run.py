@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from bayspike.cli.checks import agree, at_least_one
 from bayspike.cli.options import (
     DataFlags,
     ExperimentName,
@@ -31,11 +32,15 @@ class Run:
 
     bayspike run digits --preset demo --method bayes ewc sgd --out runs/demo
 
-    bayspike run two-moons --preset demo --set bayes.temperature=[1e-10,1e-8,1e-6]
+    bayspike run two-moons --preset demo --set 'bayes.temperature=[1e-10,1e-8,1e-6]'
 
     bayspike run split-mnist --preset paper --data ~/data --seeds 3
 
     bayspike run mnist-dvs --preset laptop --simulated --hidden 512 256
+
+    bayspike run folder --data pictures --tasks "cat,dog;bird" --options size=28
+
+    bayspike run folder --dataset mine.loaders:load --rule mine.rules:Momentum
 
     Any hyper-parameter of a method is set by --set METHOD.NAME=VALUE (or NAME=VALUE for all methods that have it), its
     network and training by METHOD.network.NAME and METHOD.training.NAME; a list of values makes one learner of each.
@@ -45,6 +50,8 @@ class Run:
     """What to run."""
     method: tuple[MethodName, ...] = ()
     """Which learners; by default those of the preset."""
+    rule: tuple[str, ...] = ()
+    """Learning rules of your own, as package.module:Class; alone, or beside --method."""
     preset: Literal["demo", "laptop", "paper"] = "demo"
     """Sizes: demo takes about two minutes on two cores, laptop at most thirty, paper is the paper's protocol."""
     seeds: int | None = None
@@ -52,7 +59,13 @@ class Run:
     set: tuple[str, ...] = ()
     """Hyper-parameters, for example bayes.lr=1000 ewc.network.slope=6."""
     data: Path | None = None
-    """Folder of data sets; by default $BAYSPIKE_DATA, then the user's cache."""
+    """Folder of data sets, the only one searched; by default $BAYSPIKE_DATA, then the user's cache."""
+    dataset: str | None = None
+    """Another data set by name, or a function of your own that returns one, as package.module:function."""
+    options: tuple[str, ...] = ()
+    """Options of the data set's loader, for example size=28 test_share=0.3."""
+    tasks: str | None = None
+    """Which classes each task has, as in "cat,dog;bird", or the number of tasks."""
     simulated: bool = False
     """Use the simulated stand-in for data that are not at hand."""
     out: Path | None = None
@@ -84,19 +97,20 @@ class Run:
         from bayspike.runs.plan.config import jobs_of
         from bayspike.runs.plan.resolve import Changes, resolve
         from bayspike.runs.tensorboard import require_tensorboard
+        from bayspike.storage.named import permit
 
         if self.tensorboard:
             require_tensorboard()
+        at_least_one(threads=self.threads, parallel=self.parallel, seeds=self.seeds)
+        for name in (*self.rule, *([self.dataset] if self.dataset else [])):
+            permit(name)
         chosen = experiment(self.experiment)
-        data: dict[str, Any] = said(self.sizes)
-        if self.data is not None:
-            data["root"] = str(self.data.resolve())
         changes = Changes(
-            methods=self.method,
+            methods=[*self.method, *self._rules()],
             seeds=self.seeds,
             network=said(self.network),
             training=said(self.training),
-            data=data,
+            data=self._data(),
             judging=said(self.judging),
             settings=self.set,
             simulated=self.simulated,
@@ -105,6 +119,7 @@ class Run:
                 "threads": self.threads or 1,
                 "tensorboard": self.tensorboard,
                 "checkpoint_seconds": self.checkpoint_seconds,
+                "tasks": self.tasks,
             },
         )
         config = resolve(chosen, self.preset, changes)
@@ -116,6 +131,31 @@ class Run:
         run, bench = start(config, chosen, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
         return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
+    def _rules(self) -> tuple[str, ...]:
+        from bayspike.errors import require
+        from bayspike.storage.named import is_named
+
+        for name in self.rule:
+            require(is_named(name), f"--rule takes package.module:Class, but got {name!r}; built-in ones are --method.")
+        return self.rule
+
+    def _data(self) -> dict[str, Any]:
+        """What is said about the data."""
+        from bayspike.errors import require
+        from bayspike.runs.plan.config import parse_setting
+
+        data: dict[str, Any] = said(self.sizes)
+        if self.data is not None:
+            require(self.data.is_dir(), f"--data {self.data} is not a folder.")
+            data["root"] = str(self.data.resolve())
+        if self.dataset is not None:
+            data["name"] = self.dataset
+        pairs = [parse_setting(text, "--options", "size=28") for text in self.options]
+        names = [name for name, _ in pairs]
+        for name in names:
+            require(names.count(name) == 1, f"--options gives {name} twice: give it once.")
+        return {**data, "options": dict(pairs)} if pairs else data
+
 
 @dataclass(frozen=True)
 class Resume:
@@ -126,6 +166,10 @@ class Resume:
 
     directory: tyro.conf.Positional[Path]
     """Directory of the run."""
+    data: Path | None = None
+    """Where the data lie now, if they have moved."""
+    own_code: bool = False
+    """Run the data set or the rule from outside bayspike that the run names."""
     parallel: int | None = None
     """Jobs (methods and seeds) at a time; by default one for each core."""
     quiet: bool = False
@@ -136,8 +180,10 @@ class Resume:
         from bayspike.runs.directory import open_run
         from bayspike.runs.engine import take_up
 
+        at_least_one(parallel=self.parallel)
+        agree(self.own_code)
         run = open_run(self.directory)
-        return carry_out(run, take_up(run, experiment), parallel=self.parallel, quiet=self.quiet)
+        return carry_out(run, take_up(run, experiment, self.data), parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -162,6 +208,9 @@ class Report:
         from bayspike.runs.directory import open_run
 
         require(len(self.directories) > 0, "name at least one directory of a run.")
+        places = [each.resolve() for each in self.directories]
+        for each in self.directories:
+            require(places.count(each.resolve()) == 1, f"{each} is named twice: name every run once.")
         runs = [open_run(each) for each in self.directories]
         own = runs[0].report if len(runs) == 1 else None
         out = self.out or own or Path("report.html")

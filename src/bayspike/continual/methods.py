@@ -1,18 +1,20 @@
 """The learners one can ask for by name: a rule, what it replays, and which tasks it is shown.
 
-To add a method: add one line to `METHODS`. Its hyper-parameters are those of its rule; each experiment's table
-`TUNED` says which differ from the rule's defaults, and `like` names the method whose entries hold where it has
-none of its own.
+To add a method: add one line to `METHODS`; a rule that stays outside the package is named `package.module:Class`. Its
+hyper-parameters are those of its rule; each experiment's table `TUNED` says which differ from the rule's defaults, and
+`like` names the method whose entries hold where it has none of its own.
 """
 
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal, get_type_hints
 
-from bayspike.errors import UserError
+from bayspike.errors import UserError, hint, require, require_range
 from bayspike.posteriors.grid import Grid
 from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.storage.named import import_named, is_named, require_permitted
 from bayspike.storage.plain import coerce, to_plain
 
 
@@ -29,7 +31,7 @@ class Method:
 
     @property
     def bayesian(self) -> bool:
-        return self.rule in (GaussianVI, BernoulliVI, MESU, BGD)
+        return self.rule in (GaussianVI, BernoulliVI, MESU, BGD) or bool(getattr(self.rule, "bayesian", False))
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -37,6 +39,7 @@ class Method:
         return ("committee", "ensemble", "mean") if self.bayesian else ("point",)
 
 
+LARGEST_RATE = 1e6  # a learning rate beyond it leaves nothing of float32 after a step
 _NO_REPLAY = {"replay": "none"}
 
 METHODS: dict[str, Method] = {
@@ -70,9 +73,32 @@ METHODS: dict[str, Method] = {
 
 
 def method(name: str) -> Method:
+    """The method of a name, or a rule of one's own by its class, if it is permitted to run."""
+    if is_named(name):
+        require_permitted(name)
+        return _own_method(name)
     if name not in METHODS:
-        raise UserError(f"There is no method {name!r}: choose from {', '.join(METHODS)}.")
+        raise UserError(f"There is no method {name!r}: choose from {', '.join(METHODS)}.{hint(name, METHODS)}")
     return METHODS[name]
+
+
+@lru_cache(maxsize=64)
+def _own_method(name: str) -> Method:
+    kind = import_named(name, "a rule")
+    require(
+        isinstance(kind, type) and dataclasses.is_dataclass(kind),
+        f"{name} is no rule: a rule is a frozen dataclass of hyper-parameters (see bayspike.rules.base).",
+    )
+    needed = ("lr", "binary", "samples", "needs_fisher", "init", "drive", "update", "end_task", "posterior")
+    known = {*dir(kind), *rule_options(kind)}
+    missing = [each for each in needed if each not in known]
+    require(not missing, f"{name} is no rule: it has no {', '.join(missing)} (see bayspike.rules.base).")
+    return Method(kind, about_rule(name))
+
+
+def about_rule(name: str) -> str:
+    """What a table says of a method by its name; of one's own, without running it."""
+    return METHODS[name].about if name in METHODS else f"a rule of one's own, {name}"
 
 
 def rule_options(kind: type) -> list[str]:
@@ -89,12 +115,18 @@ def build_rule(name: str, options: Mapping[str, Any]) -> Rule:
     values: dict[str, Any] = {}
     for key, value in given.items():
         if key not in known:
-            raise UserError(f"The method {name!r} has no hyper-parameter {key!r}: it has {', '.join(known)}.")
+            raise UserError(
+                f"The method {name!r} has no hyper-parameter {key!r}: it has {', '.join(known)}.{hint(key, known)}"
+            )
         if key == "grid":
             values[key] = None if value is None else Grid(coerce(value, float, f"{name}.grid"))
         else:
             values[key] = coerce(value, hints[key], f"{name}.{key}")
-    rule: Rule = kind(**values)
+    require_range(f"{name}.lr", values.get("lr", 0.0), 0, LARGEST_RATE)
+    try:
+        rule: Rule = kind(**values)
+    except TypeError as error:
+        raise UserError(f"The method {name!r} is not complete ({error}): give the rest with --set.") from error
     return rule
 
 

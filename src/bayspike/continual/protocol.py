@@ -14,6 +14,7 @@ from torch import Tensor
 from bayspike.continual.coresets import Selection, draw_coreset
 from bayspike.continual.replay import Mixing, Plan, fetch, first_time, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
+from bayspike.data.augment import Augment
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
 from bayspike.learning.batch import BatchReport, init_states, pace_of, posteriors, train_batch
@@ -36,6 +37,7 @@ class StreamConfig:
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     evidence: "always" is the paper's objective, in which a replayed example raises precisions again; with "once" it
     moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
+    augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
     epochs: int = 1
@@ -49,6 +51,7 @@ class StreamConfig:
     anneal: float = 0.0
     evidence: Evidence = "always"
     seed: int = 0
+    augment: Augment | None = None
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -173,6 +176,8 @@ def _run_task(
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
         spikes, labels = fetch(parts, sources, indices, generator)
+        if config.augment is not None:
+            spikes = config.augment(spikes, generator)
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
         states, report = train_batch(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)

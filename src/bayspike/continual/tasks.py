@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bayspike.data.base import Dataset, Samples
+from bayspike.data.items import Items
 from bayspike.errors import UserError, require, require_range
 
 
@@ -102,7 +103,7 @@ def joint(stream: Stream) -> Stream:
 
 
 @dataclass(frozen=True)
-class Concatenated:
+class Concatenated(Items):
     """Samples of several sets, one after the other, of any kinds with equal time and inputs.
 
     With `order` sample i is number `order[i]` of that row.
@@ -161,7 +162,7 @@ class Concatenated:
 
 
 @dataclass(frozen=True)
-class Remapped:
+class Remapped(Items):
     """Samples whose input channels are re-wired: channel j shows what channel `source[j]` showed, −1 is silence."""
 
     samples: Samples

@@ -1,10 +1,11 @@
 """Every data set by name: load it, say which are at hand, get the others.
 
-To add a data set, write one file with a `load` function and add one `Entry` here.
+To add a data set, write one file with a `load` function and add one `Entry` here. One that stays outside the package is
+named by its function, `package.module:function`.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,12 @@ from typing import Any
 from bayspike.data.base import Dataset
 from bayspike.data.download import Remote, fetch_all
 from bayspike.data.places import writable_root
-from bayspike.data.sets import dvs_gesture, mnist, mnist_dvs, nmnist, poker_dvs, two_moons
+from bayspike.data.sets import dvs_gesture, folder, mnist, mnist_dvs, nmnist, poker_dvs, two_moons
 from bayspike.data.show import draw
 from bayspike.data.simulated import gestures as gestures_simulated
 from bayspike.data.simulated import mnist_dvs as mnist_dvs_simulated
-from bayspike.errors import UserError
+from bayspike.errors import UserError, hint, require
+from bayspike.storage.named import import_named, is_named
 
 Finder = Callable[[Path | None], Path | None]
 
@@ -193,20 +195,69 @@ CATALOGUE: dict[str, Entry] = {
         "generated",
         simulated=True,
     ),
+    "folder": Entry(
+        folder.load,
+        "pictures or recordings of your own, a sub-folder for each class",
+        "yours",
+        "yours",
+        folder.find_folder,
+        folder.HOW,
+    ),
 }
 
 
 def load(name: str, *, root: Path | None = None, seed: int = 0, time: int | None = None, **options: Any) -> Dataset:
-    """The data set `name`; `time` is its number of time-steps, `options` are those of its own loader."""
+    """The data set `name`; `time` is its number of time-steps, `options` are those of its own loader.
+
+    With `root` that folder is the only place searched. A name `package.module:function` is imported and called.
+    """
+    if root is not None:
+        require(root.is_dir(), f"{root} is not a folder: name the one that holds the data (--data, or root=).")
+    if is_named(name):
+        return _load_named(name, {"root": root, "seed": seed, "time": time}, options)
     loader = _entry(name).load
     known = [option for option in inspect.signature(loader).parameters if option not in ("root", "seed", "time")]
+    _check_options(name, options, known)
+    if time is not None:
+        options["time"] = time
+    return loader(root=root, seed=seed, **options)
+
+
+def _check_options(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = [option for option in options if option not in known]
     if unknown:
         offered = ", ".join(known) or "none"
         raise UserError(f"The data set {name!r} has no option {unknown[0]!r}: its options are {offered}.")
-    if time is not None:
-        options["time"] = time
-    return loader(root=root, seed=seed, **options)
+
+
+def _load_named(name: str, common: Mapping[str, Any], options: Mapping[str, Any]) -> Dataset:
+    """The data set that a function outside the package makes; it is given what it asks for of root, seed and time."""
+    function = import_named(name, "a data set")
+    require(callable(function), f"{name} is no function: a data set is a function that returns a Dataset.")
+    try:
+        parameters = inspect.signature(function).parameters
+    except ValueError as error:
+        raise UserError(f"{name} does not say which arguments it takes: write a plain function.") from error
+    if not any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values()):
+        _check_options(name, options, [each for each in parameters if each not in common])
+        for key in ("root", "time"):
+            require(key in parameters or common[key] is None, f"The data set {name!r} takes no {key!r}: leave it out.")
+    given = {key: value for key, value in common.items() if key in parameters and value is not None}
+    try:
+        made = function(**given, **options)
+    except UserError:
+        raise
+    except Exception as error:  # whatever somebody's function does
+        raise UserError(f"The data set {name!r} failed: {type(error).__name__}: {error}") from error
+    require(isinstance(made, Dataset), f"{name} gave a {type(made).__name__}: a data set is a bayspike Dataset.")
+    dataset: Dataset = made
+    return dataset
+
+
+def place_of(name: str, root: Path | None) -> Path | None:
+    """The folder in which the files of a data set are found; None where it needs none."""
+    entry = CATALOGUE.get(name)
+    return root if entry is None or entry.find is None else entry.find(root)
 
 
 def status(root: Path | None = None) -> list[DatasetStatus]:
@@ -243,7 +294,7 @@ def show(
 
 def _entry(name: str) -> Entry:
     if name not in CATALOGUE:
-        raise UserError(f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.")
+        raise UserError(f"There is no data set {name!r}: choose one of {', '.join(CATALOGUE)}.{hint(name, CATALOGUE)}")
     return CATALOGUE[name]
 
 

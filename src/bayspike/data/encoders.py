@@ -92,6 +92,16 @@ def population(coordinates: Tensor, time: int, generator: torch.Generator, code:
     return rate(code.values(coordinates), time, generator)
 
 
+def events_to_spikes(
+    moment: NDArray[np.int64], channel: NDArray[np.int64], time: int, inputs: int
+) -> NDArray[np.uint8]:
+    """Spikes `(time, inputs)` where an event falls on a step and a channel; those of other steps are left out."""
+    shown = (moment >= 0) & (moment < time)
+    spikes = np.zeros(time * inputs, dtype=np.uint8)
+    spikes[moment[shown] * inputs + channel[shown]] = 1
+    return spikes.reshape(time, inputs)
+
+
 def pack(spikes: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Zeros and ones `(..., inputs)` as bits `(..., ceil(inputs / 8))`."""
     return np.packbits(spikes, axis=-1)

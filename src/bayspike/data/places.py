@@ -1,4 +1,4 @@
-"""Where data lie: an explicit folder, then `BAYSPIKE_DATA`, then the user's cache directory."""
+"""Where data lie: in the folder that is named, and nowhere else; unnamed, in `BAYSPIKE_DATA` or the user's cache."""
 
 import os
 from collections.abc import Callable
@@ -14,10 +14,10 @@ T = TypeVar("T")
 
 def roots(root: Path | None) -> list[Path]:
     """The folders that are searched, in order."""
+    if root is not None:
+        return [root]
     named = os.environ.get("BAYSPIKE_DATA", "")
-    places = [root] if root else []
-    places += [Path(named)] if named else []
-    return [*places, user_cache_path("bayspike")]
+    return [*([Path(named)] if named else []), user_cache_path("bayspike")]
 
 
 def writable_root(root: Path | None) -> Path:

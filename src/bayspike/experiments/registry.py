@@ -1,9 +1,10 @@
 """The experiments by the names of the command line. To add one: write its file and list it here."""
 
-from bayspike.errors import UserError
+from bayspike.errors import UserError, hint
 from bayspike.experiments import (
     digits,
     dvs_gestures,
+    folder,
     mnist_dvs,
     permuted_mnist,
     poker_dvs,
@@ -15,7 +16,17 @@ from bayspike.runs.plan.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.EXPERIMENT.name: each.EXPERIMENT
-    for each in (two_moons, dvs_gestures, split_mnist, mnist_dvs, split_nmnist, poker_dvs, digits, permuted_mnist)
+    for each in (
+        two_moons,
+        dvs_gestures,
+        split_mnist,
+        mnist_dvs,
+        split_nmnist,
+        poker_dvs,
+        digits,
+        permuted_mnist,
+        folder,
+    )  # fmt: skip
 }
 
 
@@ -24,5 +35,6 @@ WORKER = "bayspike.experiments.worker"  # the module that a process for one job 
 
 def experiment(name: str) -> Experiment:
     if name not in EXPERIMENTS:
-        raise UserError(f"There is no experiment {name!r}: choose from {', '.join(EXPERIMENTS)}.")
+        offered = ", ".join(EXPERIMENTS)
+        raise UserError(f"There is no experiment {name!r}: choose from {offered}.{hint(name, EXPERIMENTS)}")
     return EXPERIMENTS[name]

@@ -246,7 +246,7 @@ def _with_gain(network: Network, steps: Sequence[float] | None) -> list[float] |
 def _check_target(out: Path, force: bool) -> None:
     if not out.exists():
         return
-    require(force, f"{out} exists; choose another directory or pass force to replace it.")
+    require(force, f"{out} exists; choose another directory, or replace it with --force (force=True).")
     require(
         out.is_dir() and (out / "manifest.json").is_file(),
         f"{out} is not an exported artefact, so it is not replaced; choose another directory.",

@@ -40,7 +40,12 @@ class BatchReport(NamedTuple):
 
 
 def init_states(network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
-    """A fresh rule state for every layer."""
+    """A fresh rule state for every layer. A rule for binary weights is refused on a network made for real ones."""
+    require(
+        not rule.binary or network.binary is not False,
+        f"{type(rule).__name__} learns weights of ±1, but the network's threshold is that for real ones: build it with "
+        "NetworkConfig(…, binary=True), or choose a threshold.",
+    )
     states = []
     for layer in network.layers:
         state = rule.init(layer.shape, generator)

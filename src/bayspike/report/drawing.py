@@ -14,7 +14,6 @@ import torch
 from numpy.typing import NDArray
 
 from bayspike import figures
-from bayspike.continual.methods import METHODS
 from bayspike.figures import Figure
 from bayspike.metrics import accuracy, confidence_histogram, ece, mean_confidence, reliability_bins, risk_coverage
 from bayspike.runs.directory import RunDirectory
@@ -208,7 +207,7 @@ def top_classes(results: Results) -> Figure | None:
 
 def mean_parameters(results: Results) -> Figure | None:
     """Distribution of the mean parameters (paper, Fig. weights_distrib), of the Bayesian method if there is one."""
-    label = next((each for each in results.jobs if METHODS[results.jobs[each]["method"]].bayesian), None)
+    label = next((each for each in results.jobs if "committee" in results.jobs[each]["predictors"]), None)
     if label is None:
         return None
     arrays = results.arrays[label]
@@ -248,7 +247,7 @@ def _synapses(name: str) -> str:
 def _pair(results: Results, synapses: str) -> tuple[str, str] | None:
     """A Bayesian and a frequentist method with the same kind of synapses."""
     mine = [label for label, job in results.jobs.items() if _synapses(job["method"]) == synapses]
-    bayes = [label for label in mine if METHODS[results.jobs[label]["method"]].bayesian]
+    bayes = [label for label in mine if "committee" in results.jobs[label]["predictors"]]
     others = [label for label in mine if label not in bayes]
     return (bayes[0], others[0]) if bayes and others else None
 

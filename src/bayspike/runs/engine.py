@@ -14,6 +14,7 @@ from types import FrameType
 
 import torch
 
+from bayspike.continual.grouping import split_as_written
 from bayspike.errors import UserError
 from bayspike.runs.directory import RunDirectory, create_run
 from bayspike.runs.environment import describe_environment
@@ -63,26 +64,36 @@ def start(
     return run, bench
 
 
-def take_up(run: RunDirectory, find: Callable[[str], Experiment]) -> Workbench:
+def take_up(run: RunDirectory, find: Callable[[str], Experiment], data: Path | None = None) -> Workbench:
     """The configuration and the data of a run that is there; other data under the same name are refused.
 
-    `find` gives the experiment of a name: this room knows none.
+    `find` gives the experiment of a name: this room knows none. `data` says where the data lie now, if they have moved.
     """
     config = config_from_json(read_json(run.config), str(run.config))
+    if data is not None:
+        config = replace(config, data=replace(config.data, root=str(data.resolve())))
     bench = open_bench(config, find(config.experiment))
-    found = differences(bench.config.dataset, config.dataset)
+    # where they lie does not matter; and an older version wrote less about them
+    compared = [key for key in config.dataset if key != "place"]
+    now, then = ({key: facts.get(key) for key in compared} for facts in (bench.config.dataset, config.dataset))
+    found = differences(now, then)
     if found:
         shown = "; ".join(f"{name} was {old!r} and is now {new!r}" for name, new, old in found[:3])
         raise UserError(f"The data are not those {run.path} was started with: {shown}.")
-    return bench
+    if data is not None:
+        write_json(run.config, config_to_json(config))
+    return replace(bench, config=replace(bench.config, dataset=config.dataset))
 
 
 def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
     _check_device(config.device)
     torch.set_num_threads(config.threads)
     dataset = load_data(experiment, config.data)
-    stream = (experiment.presets[config.preset].stream or experiment.stream)(dataset)
-    facts = to_plain(describe_data(dataset, stream))
+    if config.tasks is None:
+        stream = (experiment.presets[config.preset].stream or experiment.stream)(dataset)
+    else:
+        stream = split_as_written(dataset, config.tasks)
+    facts = to_plain(describe_data(dataset, stream, config.data))
     return Workbench(replace(config, dataset=facts, simulated=dataset.simulated), experiment, dataset, stream)
 
 

@@ -48,6 +48,11 @@ def load_model(path: Path, job: str | None = None) -> Model:
 
 def find_checkpoint(path: Path, job: str | None = None) -> Path:
     if path.is_file() or path.with_suffix(".json").is_file():
+        run = path.parent if (path.parent / "config.json").is_file() else None
+        require(
+            path.suffix in (".json", ".safetensors", "") and path.name not in ("config.json", "summary.json"),
+            f"{path} is no checkpoint: give {run or 'the directory of a run'}, or a file in its checkpoints.",
+        )
         return path
     require(path.is_dir(), f"{path} is neither a checkpoint nor a directory that holds one.")
     if is_packed(path):

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayspike.continual.methods import METHODS
+from bayspike.continual.methods import about_rule
 from bayspike.runs.directory import FORMAT, RunDirectory
 from bayspike.runs.plan.config import RunConfig, jobs_of
 from bayspike.runs.plan.experiment import Experiment
@@ -48,7 +48,7 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     headline = first["headline_predictor"]
     summary: dict[str, Any] = {
         "method": first["method"],
-        "about": METHODS[first["method"]].about,
+        "about": about_rule(first["method"]),
         "predictor": headline,
         **_scores(results, headline),
         "predictors": {name: _scores(results, name) for name in first["predictors"]},

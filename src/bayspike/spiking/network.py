@@ -8,6 +8,7 @@ part of it; they come from a learning rule's state (in training) or from a poste
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import torch
@@ -16,6 +17,8 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.spiking.filters import DoubleExponential, Filter, TraceState
 from bayspike.spiking.neurons import Neuron, NeuronState, Reset
+
+MOST_SYNAPSES = 2**31  # eight gigabytes for the weights alone
 
 
 class Drive(Protocol):
@@ -102,9 +105,10 @@ def step(
 
 @dataclass(frozen=True)
 class Network:
-    """A stack of layers."""
+    """A stack of layers. `binary`: whether its thresholds are those for weights of ±1; None where chosen by hand."""
 
     layers: tuple[Layer, ...]
+    binary: bool | None = None
 
     def __post_init__(self) -> None:
         require(len(self.layers) > 0, "a network needs at least one layer, but got none.")
@@ -128,7 +132,7 @@ class Network:
     def to(self, device: torch.device | str) -> "Network":
         """The same network with its read-outs on another device."""
         moved = (Layer(a.inputs, a.neurons, a.neuron, a.readout.to(device), a.recurrent) for a in self.layers)
-        return Network(tuple(moved))
+        return Network(tuple(moved), self.binary)
 
 
 def network_step(
@@ -185,6 +189,13 @@ class NetworkConfig:
             require_range("a layer size in hidden", neurons, 1)
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
+        widths = (self.inputs, *self.hidden)
+        synapses = sum(above * (below + (above if self.recurrent else 0)) for below, above in pairwise(widths))
+        require(
+            synapses <= MOST_SYNAPSES,
+            f"layers of {'-'.join(map(str, self.hidden))} neurons on {self.inputs:,} inputs have {synapses:,} "
+            f"synapses, more than the {MOST_SYNAPSES:,} that are allowed: choose a smaller hidden.",
+        )
 
 
 def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Filter | None = None) -> Network:
@@ -209,7 +220,7 @@ def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Fil
         readout = random_readout(config.classes, neurons, config.readout_scale, generator).to(dtype)
         layers.append(Layer(inputs, neurons, neuron, readout, config.recurrent))
         inputs = neurons
-    return Network(tuple(layers))
+    return Network(tuple(layers), config.binary if config.threshold is None else None)
 
 
 def random_readout(classes: int, neurons: int, scale: float, generator: torch.Generator) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from bayspike.errors import UserError
 
 T = TypeVar("T")
+LARGEST_WHOLE, LARGEST_NUMBER = 2**63, 1e300
 
 
 def to_plain(value: Any) -> Any:
@@ -55,9 +56,11 @@ def coerce(value: Any, hint: Any, where: str) -> Any:
         return value if isinstance(value, hint) else from_plain(hint, value, where)  # type: ignore[arg-type]
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if hint is float:
-        return float(_expect(number, value, value, where, "a number"))
+        finite = number and abs(value) <= LARGEST_NUMBER
+        return float(_expect(finite, value, value, where, "a finite number" if number else "a number"))
     if hint is int:
-        return int(_expect(number and value == int(value), value, value, where, "a whole number"))
+        whole = number and abs(value) < LARGEST_WHOLE and value == int(value)
+        return int(_expect(whole, value, value, where, "a whole number"))
     if hint is bool:
         return _expect(isinstance(value, bool), value, value, where, "true or false")
     if hint is str:
@@ -79,7 +82,8 @@ def _coerce_union(value: Any, choices: tuple[Any, ...], where: str) -> Any:
 
 def _expect(condition: bool, result: Any, value: Any, where: str, expected: str) -> Any:
     if not condition:
-        raise UserError(f"{where} must be {expected}, but is {value!r}.")
+        shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST_WHOLE else "too large"
+        raise UserError(f"{where} must be {expected}, but is {shown}.")
     return result
 
 

@@ -27,6 +27,7 @@ def read_aedat2(path: Path, *, sort: bool = False) -> Events:
 
 def parse_aedat2(data: bytes, path: Path, *, sort: bool = False) -> Events:
     """`read_aedat2` for bytes that are in memory already; `path` is what errors call them."""
+    _refuse_stub(path, data)
     require(
         data.startswith(b"#!AER-DAT2.0"),
         f"{path}: byte 0 does not begin an AEDAT 2.0 header (#!AER-DAT2.0); is it a file of another format?",
@@ -42,7 +43,7 @@ def parse_aedat2(data: bytes, path: Path, *, sort: bool = False) -> Events:
         first = int(np.argmax(foreign > 0))
         raise UserError(
             f"{path}: the address {address[first]:#x} at byte {body + 8 * first} is none of a DVS128 sensor; "
-            "the file is damaged or of another camera."
+            + ("bytes are missing before it." if first else "the file is damaged or of another camera.")
         )
     events = Events(
         t=words[:, 1].astype(np.int64),
@@ -63,11 +64,14 @@ def read_aedat3(path: Path, *, width: int = 128, height: int = 128, sort: bool =
     bits 2-16 are y and bits 17-31 x.
     """
     data = read_bytes(path)
+    _refuse_stub(path, data)
     require(
         data.startswith(b"#!AER-DAT3.1"),
         f"{path}: byte 0 does not begin an AEDAT 3.1 header (#!AER-DAT3.1); is it a file of another format?",
     )
     end = data.find(_END, 0, _MAX_HEADER)
+    if end < 0 and len(data) <= _MAX_HEADER:
+        raise UserError(f"{path} is cut short: it ends at byte {len(data)}, before the end line of its header.")
     require(end >= 0, f"{path}: the header that begins at byte 0 has no end line (#!END-HEADER).")
     packets = _polarity_packets(path, data, end + len(_END))
     require(bool(packets), f"{path} holds no polarity events in its {len(data)} bytes.")
@@ -132,11 +136,19 @@ def _polarity_packets(path: Path, data: bytes, at: int) -> list[tuple[int, int, 
     return packets
 
 
+def _refuse_stub(path: Path, data: bytes) -> None:
+    """A file that ends within the first words of its header."""
+    if len(data) < 12 and any(magic.startswith(data) for magic in (b"#!AER-DAT2.0", b"#!AER-DAT3.1")):
+        raise UserError(f"{path} is cut short: it ends at byte {len(data)}, within its header.")
+
+
 def _end_of_comment_lines(path: Path, data: bytes) -> int:
     """Offset of the first byte after the leading lines that begin with `#`."""
     at = 0
     while data.startswith(b"#", at):
         end = data.find(b"\n", at, at + _MAX_HEADER)
-        require(0 <= end < _MAX_HEADER, f"{path}: the header line at byte {at} has no end (is it damaged?).")
+        if end < 0 and len(data) - at <= _MAX_HEADER:
+            raise UserError(f"{path} is cut short: it ends at byte {len(data)}, within its header.")
+        require(end >= 0, f"{path}: the header line at byte {at} has no end (is it damaged?).")
         at = end + 1
     return at

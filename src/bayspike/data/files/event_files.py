@@ -1,4 +1,4 @@
-"""Readers of two simpler event files: N-MNIST's `.bin` and the pre-cut `.npy` form of DVS-Gesture."""
+"""Readers of two simpler event files: N-MNIST's `.bin`, and `.npy`, as the pre-cut DVS-Gesture's or with fields."""
 
 import math
 import warnings
@@ -12,6 +12,7 @@ from bayspike.errors import UserError, require
 
 _OVERFLOW_ROW = 240  # a y that no pixel has: the time counter of 13 bits went round
 _OVERFLOW_STEP = 2**13
+_FIELDS = ("x", "y", "p", "t")
 _MAX_TIME_MS = 1e9  # eleven days; anything later is damage, and would not fit the clock
 
 
@@ -41,13 +42,14 @@ def read_nmnist(path: Path, *, sort: bool = False) -> Events:
 
 
 def read_gesture_npy(path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
-    """A pre-cut DVS-Gesture recording: an array of rows `x, y, p, t` with `t` in ms."""
+    """An array of rows `x, y, p, t` with `t` in ms (pre-cut DVS-Gesture), or with these as fields, `t` in µs."""
     data = read_bytes(path)
     start, shape, fortran, dtype = _npy_header(path, data)
-    if len(shape) != 2 or shape[1] != 4 or dtype.kind not in "iuf":
+    fields = len(shape) == 1 and dtype.names is not None and set(_FIELDS) <= set(dtype.names)
+    if not fields and (len(shape) != 2 or shape[1] != 4 or dtype.kind not in "iuf"):
         raise UserError(
             f"{path}: the header at byte 0 tells of shape {shape} and type {dtype}; "
-            "expected numbers in rows of 4 (x, y, p, t)."
+            "expected numbers in rows of 4 (x, y, p, t), or with the fields x, y, p and t."
         )
     size = math.prod(shape) * dtype.itemsize
     if size != len(data) - start:
@@ -58,9 +60,18 @@ def read_gesture_npy(path: Path, *, width: int = 128, height: int = 128, sort: b
     rows = np.frombuffer(data, dtype=dtype, offset=start).reshape(shape, order="F" if fortran else "C")
 
     def offset(index: int) -> int:
-        return start + dtype.itemsize * (index if fortran else 4 * index)
+        return start + dtype.itemsize * (index if fortran or fields else 4 * index)
 
-    numbers = rows.astype(np.float64)
+    if fields:
+        columns = [rows[name] for name in _FIELDS]
+        require(
+            all(column.ndim == 1 and column.dtype.kind in "biuf" for column in columns),
+            f"{path}: the fields x, y, p and t of the header at byte 0 must be single numbers.",
+        )
+        numbers = np.stack([column.astype(np.float64) for column in columns], axis=1)
+        numbers[:, 3] /= 1000
+    else:
+        numbers = rows.astype(np.float64)
     inside = (numbers[:, :2] >= 0) & (numbers[:, :2] < 2**15) & (numbers[:, :2] == np.floor(numbers[:, :2]))
     polarity = (numbers[:, 2] == 0) | (numbers[:, 2] == 1)
     sound = inside.all(1) & polarity & (numbers[:, 3] >= 0) & (numbers[:, 3] < _MAX_TIME_MS)

@@ -59,6 +59,17 @@ class Events:
         return replace(self, y=(self.height - 1 - self.y).astype(np.int16))
 
 
+@dataclass(frozen=True)
+class View:
+    """How a data set looks at its camera: which part of the sensor, and how time is cut."""
+
+    cut: Callable[[Events], Events]
+    step: int  # µs of a bin
+    downsample: int
+    sensor: tuple[int, int]  # width and height of the whole camera
+    start: int | None  # µs where the first bin begins; None: at the recording's first event
+
+
 def binned(
     events: Events,
     time: int,

@@ -13,10 +13,17 @@ from typing import Any
 from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import Evidence, StreamConfig
 from bayspike.continual.replay import Mixing
+from bayspike.data.augment import parse_augment
 from bayspike.errors import UserError, require, require_range
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
 from bayspike.storage.plain import from_plain, to_plain
+
+MOST_THREADS = 512
+MOST_MEMBERS, MOST_EPOCHS, MOST_SEEDS = 10_000, 100_000, 10_000
+MOST_EXAMPLES, MOST_STEPS = 2**40, 100_000
+LONGEST_WAIT = 86_400.0  # seconds: a day
+MOST_DIGITS = 300  # of a value behind --set
 
 
 @dataclass(frozen=True)
@@ -53,9 +60,15 @@ class TrainingOptions:
     burn_in: int = 0
     anneal: float = 0.0
     evidence: Evidence = "always"
+    augment: str | None = None  # as in shift=2,drop=0.1
 
-    def config(self, seed: int) -> StreamConfig:
-        return StreamConfig(seed=seed, **vars(self))
+    def __post_init__(self) -> None:
+        require_range("epochs", self.epochs, 1, MOST_EPOCHS)
+
+    def config(self, seed: int, shape: tuple[int, ...] = ()) -> StreamConfig:
+        """For samples of the given shape, which augmentation needs to know."""
+        augment = None if self.augment is None else parse_augment(self.augment, shape)
+        return StreamConfig(seed=seed, **{**vars(self), "augment": augment})
 
 
 @dataclass(frozen=True)
@@ -71,6 +84,12 @@ class DataOptions:
     seed: int = 0  # of the split into train and test; the same for all repetitions
     options: Mapping[str, Any] = field(default_factory=dict)  # of the data set's own loader
 
+    def __post_init__(self) -> None:
+        for name in ("time", "train_examples", "test_examples", "foreign_examples"):
+            value = getattr(self, name)
+            if value is not None:
+                require_range(name, value, 1, MOST_STEPS if name == "time" else MOST_EXAMPLES)
+
 
 @dataclass(frozen=True)
 class JudgingOptions:
@@ -81,6 +100,12 @@ class JudgingOptions:
     headline: str | None = None  # None: committee for Bayesian methods, point for the others
     stored_examples: int = 500  # whose probabilities at every time-step are kept
     control_examples: int = 500  # on which the posterior is judged beside its controls; 0: not at all
+
+    def __post_init__(self) -> None:
+        require_range("members", self.members, 1, MOST_MEMBERS)
+        require_range("stored_examples", self.stored_examples, 1)
+        if self.interim_examples is not None:
+            require_range("interim_examples", self.interim_examples, 1)
 
 
 @dataclass(frozen=True)
@@ -112,14 +137,16 @@ class RunConfig:
     simulated: bool = False
     reduced: tuple[str, ...] = ()  # what is smaller than in the paper, in sentences
     dataset: Mapping[str, Any] = field(default_factory=dict)  # what was really loaded
+    tasks: str | None = None  # the split as written by the user; None: that of the experiment
 
     def __post_init__(self) -> None:
         require(len(self.methods) > 0, "a run needs at least one method.")
         require(len(self.seeds) > 0, "a run needs at least one seed.")
         labels = [method.label for method in self.methods]
         require(len(set(labels)) == len(labels), f"two methods of a run have one label: {', '.join(labels)}.")
-        require_range("threads", self.threads, 1)
+        require_range("threads", self.threads, 1, MOST_THREADS)
         require_range("log_every", self.log_every, 1)
+        require_range("checkpoint_seconds", self.checkpoint_seconds, 0, LONGEST_WAIT)
 
 
 class Job:
@@ -149,13 +176,20 @@ def config_from_json(value: Any, where: str) -> RunConfig:
     return from_plain(RunConfig, value, where)
 
 
-def parse_setting(text: str) -> tuple[str, Any]:
+def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=1000") -> tuple[str, Any]:
     """`name=value` with the value as JSON, or as a word where it is none."""
     name, equals, value = text.partition("=")
+    name, value = name.strip(), value.strip()
     if not equals or not name:
-        raise UserError(f"--set takes name=value, for example bayes.lr=1000, but got {text!r}.")
+        raise UserError(f"{option} takes name=value, for example {example}, but got {text[:80]!r}.")
+    longest = max((len(digits) for digits in re.findall(r"[0-9]+", value)), default=0)
+    require(longest <= MOST_DIGITS, f"{option} {name} has a number of {longest:,} digits: no more than {MOST_DIGITS}.")
+
+    def refuse(word: str) -> None:
+        raise UserError(f"{option} {name} must be a finite number, but is {word}.")
+
     try:
-        return name.strip(), json.loads(value)
-    except json.JSONDecodeError:
+        return name, json.loads(value, parse_constant=refuse)
+    except (json.JSONDecodeError, RecursionError):
         named = {"none": None, "true": True, "false": False}
-        return name.strip(), named.get(value.strip().lower(), value.strip())
+        return name, named.get(value.lower(), value)

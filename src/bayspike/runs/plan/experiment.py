@@ -69,6 +69,7 @@ class Experiment:
     stand_in: str | None = None  # the simulated data set that may replace the real one
     published: tuple[Published, ...] = ()
     published_note: str = ""  # what to bear in mind when comparing
+    of_paper: bool = True  # whether it has a preset `paper` that smaller ones are held against
     extras: Callable[..., dict[str, Any]] | None = None  # further arrays of a job, see `judging`
 
 

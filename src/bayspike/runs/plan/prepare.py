@@ -14,11 +14,13 @@ from bayspike.continual.protocol import StreamConfig, coreset_only
 from bayspike.continual.tasks import Stream, Task, joint
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
-from bayspike.errors import UserError, require_range
+from bayspike.data.fingerprint import fingerprint
+from bayspike.errors import UserError, require, require_range
 from bayspike.rules.base import Rule
 from bayspike.runs.plan.config import DataOptions, Job, RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.spiking.network import Network, NetworkConfig, build
+from bayspike.storage.named import is_named, require_permitted
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class PreparedJob:
 def load_data(experiment: Experiment, options: DataOptions) -> Dataset:
     """The data set, cut to the sizes asked for."""
     root = None if options.root is None else Path(options.root)
+    if is_named(options.name):
+        require_permitted(options.name)
     try:
         dataset = catalogue.load(options.name, root=root, seed=options.seed, time=options.time, **options.options)
     except UserError as error:
@@ -72,11 +76,12 @@ def stratified_indices(labels: Tensor, count: int, seed: int) -> Tensor:
     return order[torch.argsort(rank, stable=True)[:count]].sort().values
 
 
-def describe_data(dataset: Dataset, stream: Stream) -> dict[str, Any]:
-    """What was really loaded, with a digest of the labels: enough to notice other data under the same name."""
+def describe_data(dataset: Dataset, stream: Stream, options: DataOptions) -> dict[str, Any]:
+    """What was really loaded, from where, with a fingerprint: enough to notice other data under the same name."""
     hashed = hashlib.blake2b(digest_size=8)
     for samples in (dataset.train, dataset.test):
         hashed.update(samples.labels.numpy().tobytes())
+    place = catalogue.place_of(options.name, None if options.root is None else Path(options.root))
     return {
         "name": dataset.name,
         "simulated": dataset.simulated,
@@ -90,6 +95,9 @@ def describe_data(dataset: Dataset, stream: Stream) -> dict[str, Any]:
         "foreign_about": dataset.foreign_about,
         "tasks": [task.name for task in stream.judges],
         "labels": hashed.hexdigest(),
+        "fingerprint": fingerprint(dataset),
+        "place": None if place is None else str(place.resolve()),
+        "view": dict(dataset.view),
     }
 
 
@@ -98,13 +106,20 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
     chosen = job.method
     rule = build_rule(chosen.method, chosen.rule)
     network_config = chosen.network.config(dataset.train.inputs, len(dataset.classes), rule.binary, job.seed)
-    training = chosen.training.config(job.seed)
+    training = chosen.training.config(job.seed, dataset.sample_shape)
+    time = stream.tasks[0].train.time
+    require(training.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
     tasks = method(chosen.method).tasks
     if tasks == "joint":
         stream = joint(stream)
     elif tasks == "coresets":
         stream = coreset_only(stream, training)
-    network = build(network_config).to(config.device)
+    try:
+        network = build(network_config).to(config.device)
+    except (RuntimeError, MemoryError) as error:  # how torch says that there is no room
+        raise UserError(
+            f"There is no room for a network of {network_config.hidden} neurons: make it smaller."
+        ) from error
     return PreparedJob(job, network, network_config, rule, stream, training)
 
 

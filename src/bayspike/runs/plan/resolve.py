@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_type_hints
 
 from bayspike.continual.methods import METHODS, build_rule, describe_rule, method, rule_options
-from bayspike.errors import UserError
+from bayspike.errors import UserError, hint, require
 from bayspike.runs.plan.config import (
+    MOST_SEEDS,
     DataOptions,
     JudgingOptions,
     MethodConfig,
@@ -18,6 +19,7 @@ from bayspike.runs.plan.config import (
 )
 from bayspike.runs.plan.experiment import Experiment, Preset, Table
 from bayspike.runs.plan.reduced import reductions
+from bayspike.storage.named import short_name
 from bayspike.storage.plain import coerce
 
 
@@ -33,7 +35,7 @@ class Changes:
     judging: Mapping[str, Any] = field(default_factory=dict)
     settings: Sequence[str] = ()
     simulated: bool = False
-    run: Mapping[str, Any] = field(default_factory=dict)  # threads, device, log_every, …
+    run: Mapping[str, Any] = field(default_factory=dict)  # threads, device, log_every, tasks, …
 
 
 def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
@@ -41,25 +43,29 @@ def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     if preset not in experiment.presets:
         raise UserError(f"{experiment.name} has no preset {preset!r}: choose from {', '.join(experiment.presets)}.")
     config = _resolve(experiment, preset, changes)
-    paper = _resolve(experiment, "paper", Changes(methods=[m.method for m in config.methods]))
+    if not experiment.of_paper:
+        return config
+    paper = _resolve(experiment, "paper", Changes(methods=list(dict.fromkeys(m.method for m in config.methods))))
     return replace(config, reduced=tuple(reductions(config, paper)))
 
 
 def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     chosen = experiment.presets[preset]
-    names = list(dict.fromkeys(changes.methods or chosen.methods))
+    names = list(changes.methods or chosen.methods)
+    for name in names:
+        require(names.count(name) == 1, f"--method names {name} twice: name every learner once.")
     seeds = chosen.seeds if changes.seeds is None else changes.seeds
-    if seeds < 1:
-        raise UserError(f"--seeds is the number of repetitions and must be at least 1, but is {seeds}.")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise UserError(f"--seeds is the number of repetitions and must lie in [1, {MOST_SEEDS}], but is {seeds}.")
     settings = _settings_by_method(changes.settings, names)
     methods: list[MethodConfig] = []
     for name in names:
         table = {**_inherited(experiment.tuned, name), **_inherited(chosen.tuned, name)}
         said = {**_prefixed("network", changes.network), **_prefixed("training", changes.training), **settings[name]}
         methods += variants(name, chosen, {**table, **said})
-    data = _options(DataOptions, {"name": experiment.dataset, **chosen.data, **changes.data}, "data")
+    data = _data(experiment, chosen, changes)
     if changes.simulated:
-        data = _stand_in(experiment, chosen, data)
+        data = _stand_in(experiment, chosen, data, changes.data.get("options", {}))
     return RunConfig(
         experiment=experiment.name,
         preset=preset,
@@ -72,10 +78,20 @@ def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig
     )
 
 
-def _stand_in(experiment: Experiment, preset: Preset, data: DataOptions) -> DataOptions:
+def _data(experiment: Experiment, preset: Preset, changes: Changes) -> DataOptions:
+    """The preset's options of a loader hold for its own data set only; what the user says wins one by one."""
+    named = {"name": experiment.dataset, **preset.data, **changes.data}
+    own = named["name"] == experiment.dataset
+    named["options"] = {**(preset.data.get("options", {}) if own else {}), **changes.data.get("options", {})}
+    options: DataOptions = _options(DataOptions, named, "data")
+    return options
+
+
+def _stand_in(experiment: Experiment, preset: Preset, data: DataOptions, said: Mapping[str, Any]) -> DataOptions:
     if experiment.stand_in is None:
         raise UserError(f"{experiment.name} has no simulated stand-in: its data are real; leave out --simulated.")
-    return replace(data, name=experiment.stand_in, options=preset.simulated)
+    require(data.name == experiment.dataset, "--simulated and --dataset name two data sets: leave out one of them.")
+    return replace(data, name=experiment.stand_in, options={**preset.simulated, **said})
 
 
 def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[MethodConfig]:
@@ -84,7 +100,9 @@ def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[Metho
         if isinstance(value, list | tuple) and not key.startswith(("network.", "training.")):
             found = []
             for each in value:
-                label = f"{name} {'ρ' if key == 'temperature' else key}={each:g}"
+                if not isinstance(each, int | float) or isinstance(each, bool):
+                    raise UserError(f"{name}.{key} must be a number, or a list of numbers, but has {each!r}.")
+                label = f"{short_name(name)} {'ρ' if key == 'temperature' else key}={each:g}"
                 one = variants(name, preset, {**values, key: each})
                 if len(one) > 1:
                     raise UserError(f"only one hyper-parameter of {name!r} can be a list of values.")
@@ -100,7 +118,7 @@ def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[Metho
     training = {**preset.training, **parts["training"], **method(name).training}
     return [
         MethodConfig(
-            label=name,
+            label=short_name(name),
             method=name,
             rule=describe_rule(rule),
             network=_options(NetworkOptions, {**preset.network, **parts["network"]}, "network"),
@@ -122,10 +140,14 @@ def _inherited(table: Table, name: str) -> dict[str, Any]:
 def _settings_by_method(settings: Sequence[str], names: Sequence[str]) -> dict[str, dict[str, Any]]:
     """`--set` for each method; a name without a method is for all that know it."""
     found: dict[str, dict[str, Any]] = {name: {} for name in names}
+    full = {short_name(name): name for name in names}
+    keys = [parse_setting(text)[0] for text in settings]
     for text in settings:
         key, value = parse_setting(text)
+        require(keys.count(key) == 1, f"--set gives {key} twice: give it once.")
         first, _, rest = key.partition(".")
-        if first in METHODS:
+        first = full.get(first, first)
+        if first in METHODS or first in found:
             if first not in found:
                 raise UserError(f"--set {text}: the method {first!r} is not part of this run ({', '.join(names)}).")
             found[first][rest] = value
@@ -133,7 +155,9 @@ def _settings_by_method(settings: Sequence[str], names: Sequence[str]) -> dict[s
         knowing = [name for name in names if "." in key or key in rule_options(method(name).rule)]
         if not knowing:
             known = sorted({option for name in names for option in rule_options(method(name).rule)})
-            raise UserError(f"--set {text}: no method of this run has {key!r}; they have {', '.join(known)}.")
+            raise UserError(
+                f"--set {text}: no method of this run has {key!r}; they have {', '.join(known)}.{hint(key, known)}"
+            )
         for name in knowing:
             found[name][key] = value
     return found
@@ -148,5 +172,5 @@ def _options(kind: Any, values: Mapping[str, Any], where: str) -> Any:
     names = [each.name for each in dataclasses.fields(kind)]
     for key in values:
         if key not in names:
-            raise UserError(f"there is no option {where}.{key}: there are {', '.join(names)}.")
+            raise UserError(f"there is no option {where}.{key}: there are {', '.join(names)}.{hint(key, names)}")
     return kind(**{key: coerce(value, hints[key], f"{where}.{key}") for key, value in values.items()})

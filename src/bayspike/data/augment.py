@@ -1,0 +1,101 @@
+"""Small changes to input spikes while they are learnt, the same for pictures and events: shift, drop and jitter.
+
+    shift    every example moves by up to so many pixels up or down and left or right; what comes in is dark
+    drop     every spike is left out with this probability
+    jitter   every spike moves by up to so many time-steps; two that meet become one
+
+All draws are made with the generator of the mini-batch.
+"""
+
+import math
+from dataclasses import dataclass, fields
+
+import torch
+from torch import Tensor
+
+from bayspike.errors import UserError, require, require_range
+
+
+@dataclass(frozen=True)
+class Augment:
+    """What is done to a mini-batch of spikes of samples of the given shape, which ends in height and width."""
+
+    shape: tuple[int, ...]
+    shift: int = 0
+    drop: float = 0.0
+    jitter: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("shift", "jitter"):
+            value = getattr(self, name)
+            require(value == int(value), f"{name} of augment must be a whole number, but is {value}.")
+        require_range("drop of augment", self.drop, 0, 1, high_open=True)
+        require_range("jitter of augment", self.jitter, 0)
+        require_range("shift of augment", self.shift, 0)
+        if self.shift:
+            require(
+                len(self.shape) >= 2, f"shift of augment needs pictures or events, not samples of shape {self.shape}."
+            )
+            require_range("shift of augment", self.shift, 0, min(self.shape[-2:]) - 1)
+
+    def __call__(self, spikes: Tensor, generator: torch.Generator) -> Tensor:
+        """Spikes `(time, batch, inputs)` as they are shown this once."""
+        require(
+            not self.shift or math.prod(self.shape) == spikes.shape[2],
+            f"augment is for samples of shape {self.shape}, but there are {spikes.shape[2]} inputs.",
+        )
+        if self.shift:
+            spikes = _shifted(spikes, self.shape, self.shift, generator)
+        if self.drop:
+            spikes = spikes * (torch.rand(spikes.shape, generator=generator) >= self.drop).to(spikes.dtype)
+        if self.jitter:
+            spikes = _jittered(spikes, self.jitter, generator)
+        return spikes
+
+
+def parse_augment(text: str, shape: tuple[int, ...]) -> Augment | None:
+    """An `Augment` from a text such as `shift=2,drop=0.1`; None where it is `none`."""
+    if text.strip().lower() in ("", "none"):
+        return None
+    known = [each.name for each in fields(Augment)][1:]
+    values: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or name not in known:
+            raise UserError(f"augment takes {', '.join(known)}, as in shift=2,drop=0.1, but got {part.strip()!r}.")
+        require(name not in values, f"augment gives {name} twice: {text!r}.")
+        try:
+            values[name] = float(value)
+        except ValueError as error:
+            raise UserError(f"{name} of augment must be a number, but is {value!r}.") from error
+        require(math.isfinite(values[name]), f"{name} of augment must be a number, but is {value!r}.")
+    shift, jitter = values.get("shift", 0.0), values.get("jitter", 0.0)
+    for name, each in (("shift", shift), ("jitter", jitter)):
+        require(each == int(each), f"{name} of augment must be a whole number, but is {each:g}.")
+    return Augment(shape, int(shift), values.get("drop", 0.0), int(jitter))
+
+
+def _shifted(spikes: Tensor, shape: tuple[int, ...], most: int, generator: torch.Generator) -> Tensor:
+    time, batch, inputs = spikes.shape
+    height, width = shape[-2:]
+    moves = torch.randint(-most, most + 1, (batch, 2), generator=generator).tolist()
+    planes = spikes.reshape(time, batch, inputs // (height * width), height, width)
+    out = torch.zeros_like(planes)
+    for number, (down, right) in enumerate(moves):
+        to_rows, from_rows = _overlap(down, height)
+        to_columns, from_columns = _overlap(right, width)
+        out[:, number, :, to_rows, to_columns] = planes[:, number, :, from_rows, from_columns]
+    return out.reshape(time, batch, inputs)
+
+
+def _overlap(move: int, side: int) -> tuple[slice, slice]:
+    """Where the part that stays in the picture goes to, and where it comes from."""
+    return slice(max(0, move), side + min(0, move)), slice(max(0, -move), side - max(0, move))
+
+
+def _jittered(spikes: Tensor, most: int, generator: torch.Generator) -> Tensor:
+    step, example, channel = spikes.nonzero(as_tuple=True)
+    moved = step + torch.randint(-most, most + 1, step.shape, generator=generator)
+    out = torch.zeros_like(spikes)
+    out[moved.clamp(0, len(spikes) - 1), example, channel] = 1
+    return out
