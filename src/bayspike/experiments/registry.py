@@ -26,7 +26,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         digits,
         permuted_mnist,
         folder,
-    )  # fmt: skip
+    )
 }
 
 
