@@ -67,6 +67,7 @@ def test_the_carry_falls_with_what_is_stored() -> None:
     found = [carry_for(task._replace(stored=n)) for n in (0, 1, 10, 45, 450)]
     assert found[0] == 1200
     assert found[2] == 300
+    assert carry_for(task._replace(stored=10, share=0.01)) == pytest.approx(1200 / 9)
     assert found == sorted(found, reverse=True)
     assert found[-1] == 1  # the paper's rule
     assert carry_for(task._replace(first=True)) == 1

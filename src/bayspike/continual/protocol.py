@@ -196,13 +196,19 @@ def _run_task(
 
 
 def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Samples]) -> Pace:
-    kept = [part.labels for part in parts[1:]]
-    classes = sum(len(labels.unique()) for labels in kept)
+    stored = _per_class([part.labels for part in parts[1:]])
     return pace_of(network, config.batch, parts[0].time - config.burn_in)._replace(
         examples=plan.presentations,
-        stored=sum(map(len, kept)) / classes if classes else 0.0,
+        stored=stored,
+        share=stored / max(1.0, _per_class([parts[0].labels])),
         first=len(parts) == 1,
     )
+
+
+def _per_class(labels: Sequence[Tensor]) -> float:
+    """Examples of a class, on average over the classes that are there; those of different parts count apart."""
+    classes = sum(len(each.unique()) for each in labels)
+    return sum(map(len, labels)) / classes if classes else 0.0
 
 
 def anneal(rule: Rule, share: float) -> Rule:

@@ -36,6 +36,7 @@ class Pace(NamedTuple):
     examples: float = math.inf  # presentations of the whole task
     observations: float = 1.0  # how many independent observations the steps of one example are worth
     stored: float = 0.0  # stored examples of each earlier class
+    share: float = 0.0  # the same beside the examples of a class in this task
     first: bool = True  # whether no task came before
 
 
