@@ -294,9 +294,9 @@ class GaussianVI:
 def carry_for(pace: Pace) -> float:
     """κ by what is stored: the less of the past can be shown again, the harder the posterior must hold it.
 
-    In the first task there is no past. What counts is how many examples of a class are stored and which share of it they
-    are; the constants were fitted on validation images of split-MNIST and of small digits. With much stored κ is 1, the
-    paper's rule.
+    In the first task there is no past. What counts is how many examples of a class are stored, and which share of it
+    they are; the constants were fitted on validation images of split-MNIST and of small digits. With much stored κ is
+    1, the paper's rule.
     """
     if pace.first:
         return 1.0
