@@ -86,11 +86,13 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
         clock = _Clock(spent)
         diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock)
         try:
-            judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
-            final = run_stream(
-                prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
-            )
-            diary.save(final)
+            final = progress
+            if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
+                judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
+                final = run_stream(
+                    prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
+                )
+                diary.save(final)
         finally:
             log.close()
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())

@@ -7,13 +7,14 @@ part of it; they come from a learning rule's state (in training) or from a poste
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
+from bayspike.seeds import generator_for
 from bayspike.spiking.filters import DoubleExponential, Filter, TraceState
 from bayspike.spiking.neurons import Neuron, NeuronState, Reset
 
@@ -218,6 +219,27 @@ def random_readout(classes: int, neurons: int, scale: float, generator: torch.Ge
     The scale sets how far logits can spread, hence how sure the network can be at all.
     """
     return torch.randn(classes, neurons, generator=generator) * (scale / math.sqrt(neurons))
+
+
+def with_more_classes(network: Network, config: NetworkConfig, classes: int) -> Network:
+    """The network with rows for classes that came later, each drawn from the seed, its layer and its number alone.
+
+    Nothing else moves: rows that are there stay as they are, and it makes no difference in how many steps it grew.
+    """
+    require(
+        classes >= network.classes,
+        f"a network of {network.classes} classes cannot be made one of {classes}: classes are only added.",
+    )
+    if classes == network.classes:
+        return network
+    layers = []
+    for index, layer in enumerate(network.layers):
+        rows = [
+            random_readout(1, layer.neurons, config.readout_scale, generator_for(config.seed, "read-out", index, each))
+            for each in range(network.classes, classes)
+        ]
+        layers.append(replace(layer, readout=torch.cat([layer.readout, torch.cat(rows).to(layer.readout)])))
+    return Network(tuple(layers))
 
 
 def check_spikes(network: Network, spikes: Tensor) -> None:
