@@ -141,8 +141,9 @@ def test_later_classes_are_rows_of_their_own(hidden: tuple[int, ...]) -> None:
         assert torch.equal(ours.readout, theirs.readout)
         assert torch.equal(ours.readout[:3], old.readout)
         assert len({tuple(row.tolist()) for row in ours.readout}) == 6
-        spikes = (torch.rand(40, old.neurons, generator=torch.Generator().manual_seed(0)) < 0.3).float()
-        assert torch.equal((spikes @ ours.readout.T)[:, :3], spikes @ old.readout.T)
+        spikes = (torch.rand(2, old.neurons, 40, generator=torch.Generator().manual_seed(0)) < 0.3).float()
+        assert torch.equal(ours.logits(spikes)[:, :3], old.logits(spikes))
+        torch.testing.assert_close(ours.logits(spikes), ours.readout @ spikes)
     assert large.layers[0].shape == small.layers[0].shape
     other = with_more_classes(build(replace(config, seed=12)), replace(config, seed=12), 6)
     assert not torch.equal(other.layers[0].readout[3:], large.layers[0].readout[3:])

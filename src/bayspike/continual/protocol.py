@@ -133,8 +133,8 @@ def run_stream(
     now = progress or start(network, rule, config.seed)
     require(
         now.task < len(stream.tasks),
-        f"the progress given has {now.task} tasks behind it and the stream only {len(stream.tasks)}, so nothing would be "
-        "learnt: learn one more task with bayspike.continual.extend.",
+        f"the progress given has {now.task} tasks behind it and the stream only {len(stream.tasks)}, so nothing would "
+        "be learnt: learn one more task with bayspike.continual.extend.",
     )
     if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
         now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate))

@@ -47,6 +47,7 @@ class Layer:
     neuron: Neuron
     readout: Tensor  # B, (classes, neurons), fixed
     recurrent: bool = False
+    later: int = 0  # how many rows of B, the last ones, were added after the layer was made
 
     def __post_init__(self) -> None:
         require_range("inputs", self.inputs, 1)
@@ -65,6 +66,18 @@ class Layer:
     def shape(self) -> tuple[int, int]:
         """Shape of a weight matrix of this layer."""
         return (self.neurons, self.pre)
+
+    def logits(self, spikes: Tensor) -> Tensor:
+        """B times spikes `(…, neurons, batch)`.
+
+        How a product is rounded depends on its shape. So rows that were added later are multiplied one by one: the
+        logits of the other classes stay what they were, bit for bit.
+        """
+        if not self.later:
+            return torch.matmul(self.readout, spikes)
+        first = len(self.readout) - self.later
+        rows = [self.readout[:first], *self.readout[first:].split(1)]
+        return torch.cat([torch.matmul(each, spikes) for each in rows], dim=-2)
 
     def start(self, batch: int) -> NeuronState:
         """The state before the first time-step."""
@@ -128,8 +141,7 @@ class Network:
 
     def to(self, device: torch.device | str) -> "Network":
         """The same network with its read-outs on another device."""
-        moved = (Layer(a.inputs, a.neurons, a.neuron, a.readout.to(device), a.recurrent) for a in self.layers)
-        return Network(tuple(moved))
+        return Network(tuple(replace(layer, readout=layer.readout.to(device)) for layer in self.layers))
 
 
 def network_step(
@@ -238,7 +250,8 @@ def with_more_classes(network: Network, config: NetworkConfig, classes: int) -> 
             random_readout(1, layer.neurons, config.readout_scale, generator_for(config.seed, "read-out", index, each))
             for each in range(network.classes, classes)
         ]
-        layers.append(replace(layer, readout=torch.cat([layer.readout, torch.cat(rows).to(layer.readout)])))
+        readout = torch.cat([layer.readout, torch.cat(rows).to(layer.readout)])
+        layers.append(replace(layer, readout=readout, later=layer.later + len(rows)))
     return Network(tuple(layers))
 
 
