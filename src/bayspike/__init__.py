@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bayspike.data import CoordinateSamples, Dataset, SpikeSamples, StaticSamples
     from bayspike.errors import UserError
     from bayspike.hardware.export import export, verify
+    from bayspike.learner.learner import Learner
     from bayspike.learning.batch import init_states, train_batch
     from bayspike.posteriors.grid import Grid
     from bayspike.predict.predictors import Committee, Ensemble, Point, predict_samples
@@ -39,6 +40,7 @@ __all__ = [
     "Ensemble",
     "GaussianVI",
     "Grid",
+    "Learner",
     "NetworkConfig",
     "Point",
     "Resonator",
@@ -71,6 +73,7 @@ _HOMES = {
     "data": ("CoordinateSamples", "Dataset", "SpikeSamples", "StaticSamples"),
     "errors": ("UserError",),
     "hardware.export": ("export", "verify"),
+    "learner.learner": ("Learner",),
     "learning.batch": ("init_states", "train_batch"),
     "posteriors.grid": ("Grid",),
     "predict.predictors": ("Committee", "Ensemble", "Point", "predict_samples"),

@@ -9,6 +9,7 @@ from bayspike.learner.answers import Answer, Answers, LearnerWatch, calibrate, j
 from bayspike.learner.defaults import default_rule
 from bayspike.learner.encoding import Encoding
 from bayspike.learner.file import load_state, save_state
+from bayspike.learner.from_stream import learner_of_stream
 from bayspike.learner.learner import Learner
 from bayspike.learner.online import learn_one
 from bayspike.learner.state import Calibration, LearnerState, Recipe, birth, network_of, posteriors_of, with_classes
@@ -31,6 +32,7 @@ __all__ = [
     "judge_of",
     "learn_one",
     "learn_task",
+    "learner_of_stream",
     "load_state",
     "network_of",
     "posteriors_of",

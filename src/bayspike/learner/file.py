@@ -148,6 +148,11 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
     return state
 
 
+def has_name(rule: Rule) -> bool:
+    """Whether a file can keep the rule."""
+    return any(type(rule) is kind and name in METHODS for name, kind in RULES.items())
+
+
 def name_of_rule(rule: Rule) -> str:
     """The name under which a file keeps a rule; one of somebody's own has none."""
     for name, kind in RULES.items():
