@@ -98,5 +98,5 @@ def test_it_goes_on_in_another_process_without_the_old_pictures(folders: Path) -
     right, words = parted["right"], parted["words"]
     for pair in (*FIRST, ("six", "seven")):
         of_task = np.isin(words, pair)
-        assert right[of_task].mean() > 0.75, pair  # 0.9 and more when written; chance is 0.125
+        assert right[of_task].mean() > 0.75, pair  # 0.86 and more when written; chance is 0.125
     assert right.mean() > 0.85

@@ -56,7 +56,7 @@ class Encoding:
         )
         if self.kind == "spikes":
             return SpikeSamples(torch.from_numpy(pack(self._trains(block))), labels, self.time, self.inputs)
-        flat = block.reshape(len(block), -1)
+        flat = block.reshape(len(block), math.prod(block.shape[1:]))
         width = math.prod(self.shape)
         require(
             flat.shape[1] == width,

@@ -61,7 +61,9 @@ def load_state(path: Path) -> LearnerState:
         return unpack_state(about, tensors)
     except UserError as error:
         raise UserError(f"{path} is not a sound learner: {error}") from error
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError) as error:
+    except KeyError as error:
+        raise UserError(f"{path} is not a sound learner: it lacks {error}.") from error
+    except (TypeError, ValueError, IndexError, AttributeError, OverflowError, RuntimeError) as error:
         raise UserError(f"{path} is not a sound learner ({type(error).__name__}: {error}).") from error
 
 
