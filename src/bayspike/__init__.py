@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bayspike import continual, data, figures, metrics, rules
+    from bayspike import continual, data, figures, learner, metrics, rules
     from bayspike.continual import StreamConfig, Task, judge_with, run_stream, split_by_class
     from bayspike.data import CoordinateSamples, Dataset, SpikeSamples, StaticSamples
     from bayspike.errors import UserError
@@ -58,6 +58,7 @@ __all__ = [
     "figures",
     "init_states",
     "judge_with",
+    "learner",
     "metrics",
     "predict_samples",
     "rules",
@@ -67,7 +68,7 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("continual", "data", "figures", "metrics", "rules")
+_MODULES = ("continual", "data", "figures", "learner", "metrics", "rules")
 _HOMES = {
     "continual": ("StreamConfig", "Task", "judge_with", "run_stream", "split_by_class"),
     "data": ("CoordinateSamples", "Dataset", "SpikeSamples", "StaticSamples"),
