@@ -1,6 +1,6 @@
 """A learner that lives: single examples as they come, a task, a night in a file, and two new classes tomorrow.
 
-    python examples/keep_learning.py
+python examples/keep_learning.py
 """
 
 from pathlib import Path

@@ -98,7 +98,8 @@ class Judge:
         doubt = split_uncertainty(members).epistemic.to(known.dtype)
         if not self.classes:
             nothing = torch.zeros(len(probabilities))
-            return Answers((None,) * len(nothing), nothing, doubt, foreign, ~foreign | foreign, time, known, ())
+            everything = torch.ones_like(foreign)  # it abstains from all
+            return Answers((None,) * len(nothing), nothing, doubt, foreign, everything, time, known, ())
         sure, best = known.max(dim=1)
         labels = tuple(self.classes[place] for place in best.tolist())
         return Answers(
