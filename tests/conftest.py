@@ -1,6 +1,7 @@
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
@@ -18,3 +19,13 @@ def denormals_as_usual() -> Iterator[None]:
     """Flushing denormals is a switch of the whole thread: what one test sets must not reach the next."""
     yield
     torch.set_flush_denormal(False)
+
+
+@pytest.fixture
+def torchmetrics() -> ModuleType:
+    """Its measures of classification. It imports torchvision, if installed, whose build may not fit torch's."""
+    try:
+        from torchmetrics.functional import classification
+    except RuntimeError as error:
+        pytest.skip(f"torchmetrics cannot be imported, as torchvision does not fit torch: {error}")
+    return classification

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import bayspike
 from bayspike.cli import main
@@ -136,12 +137,24 @@ def demo(tmp_path_factory) -> Path:
         assert main([*shlex.split(command)[1:], *TINY]) == 0
     finally:
         os.chdir(here)
+    picture = bayspike.data.load("digits").test.values[0].reshape(28, 28).numpy()
+    Image.fromarray(picture).save(folder / "seven.png")
     return folder
 
 
 @pytest.mark.parametrize(
     "command",
-    ["bayspike resume runs/demo", "bayspike report runs/demo", "bayspike export runs/demo --out chip"],
+    [
+        "bayspike resume runs/demo",
+        "bayspike report runs/demo",
+        "bayspike export runs/demo --out chip",
+        "bayspike export runs/demo --to packed --out small",
+        "bayspike evaluate small",
+        "bayspike predict small seven.png",
+        "bayspike evaluate runs/demo --coverage 0.9 --temperature",
+        "bayspike predict runs/demo seven.png --coverage 0.9",
+        "bayspike predict runs/demo seven.png --temperature",
+    ],
 )
 def test_documented_commands_on_a_run(command, demo, monkeypatch):
     assert any(command in commands(page) for page in PAGES), "the page that showed this command no longer does"
@@ -152,10 +165,10 @@ def test_documented_commands_on_a_run(command, demo, monkeypatch):
 @pytest.mark.parametrize("command", sorted({c for page in PAGES for c in commands(page)}))
 def test_every_documented_command_is_understood(command, monkeypatch, capsys):
     """Parsed whole, then stopped before it does anything."""
-    from bayspike.cli import data, models, run
+    from bayspike.cli import data, models, predict, run
 
     seen = []
-    for module in (data, models, run):
+    for module in (data, models, predict, run):
         for kind in vars(module).values():
             if isinstance(kind, type) and hasattr(kind, "execute"):
                 monkeypatch.setattr(kind, "execute", lambda self: seen.append(self) or 0)

@@ -13,24 +13,13 @@ from typing import get_args
 import numpy as np
 import pytest
 from PIL import Image
+from tiny_run import TINY
 
 from bayspike import __version__
 from bayspike.cli import main, options
 from bayspike.continual.methods import METHODS
 from bayspike.experiments.registry import EXPERIMENTS
 from bayspike.runs.directory import locked
-
-TINY = [
-    "--hidden", "16", "--time", "8", "--train-examples", "60", "--test-examples", "20", "--batch", "16",
-    "--members", "2", "--threads", "1", "--parallel", "1", "--quiet",
-]  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("cli") / "run"
-    assert main(["run", "digits", "--method", "bayes", "sgd", "--out", str(out), *TINY]) == 0
-    return out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,15 +133,6 @@ def test_evaluate_agrees_with_the_examination_of_the_run(run: Path, capsys: pyte
     assert scores["examples"] == stored["examples"] == 20
     assert scores["accuracy"] == pytest.approx(stored["accuracy"], abs=0.25)
     assert scores["nll"] == pytest.approx(stored["nll"], rel=0.2)
-
-
-@pytest.fixture(scope="module")
-def picture(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("picture") / "bar.png"
-    pixels = np.zeros((28, 28), dtype=np.uint8)
-    pixels[4:24, 12:16] = 255
-    Image.fromarray(pixels).save(path)
-    return path
 
 
 def test_predict_tells_a_decision_at_every_step(run: Path, picture: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,3 +1,4 @@
+import contextlib
 import hashlib
 import threading
 from functools import partial
@@ -73,7 +74,7 @@ def test_get_has_nothing_to_do_for_what_is_installed():
 
 
 class Server(BaseHTTPRequestHandler):
-    """Serves `content` by ranges; breaks off after `limit` bytes while `breaks` lasts."""
+    """Serves `content` by ranges; breaks off after `limit` bytes while `breaks` lasts, or never ends."""
 
     def __init__(self, state, *args):
         self.state = state
@@ -88,13 +89,18 @@ class Server(BaseHTTPRequestHandler):
             self.end_headers()
             return
         self.send_response(206 if begin else 200)
-        self.send_header("Content-Length", str(len(content) - begin))
+        length = self.state["length"]
+        if length is not None:
+            self.send_header("Content-Length", length.format(len(content) - begin))
         self.end_headers()
         part = content[begin:]
         if self.state["breaks"]:
             self.state["breaks"] -= 1
             part = part[: self.state["limit"]]
-        self.wfile.write(part)
+        with contextlib.suppress(ConnectionError):
+            self.state["sent"] += self.wfile.write(part)
+            while self.state["endless"]:
+                self.state["sent"] += self.wfile.write(bytes(2**16))
 
     def log_message(self, *_):
         pass
@@ -103,6 +109,7 @@ class Server(BaseHTTPRequestHandler):
 @pytest.fixture
 def server():
     state = {"content": bytes(range(256)) * 400, "asked": [], "breaks": 0, "limit": 50_000}
+    state |= {"length": "{}", "endless": False, "sent": 0}
     httpd = ThreadingHTTPServer(("127.0.0.1", 0), partial(Server, state))
     threading.Thread(target=httpd.serve_forever, daemon=True).start()
     state["address"] = f"http://127.0.0.1:{httpd.server_address[1]}/file"
@@ -111,9 +118,11 @@ def server():
     httpd.server_close()
 
 
-def remote(server, md5=None, addresses=None):
-    right = hashlib.md5(server["content"]).hexdigest()
-    return download.Remote("file.bin", addresses or (server["address"],), md5 or right)
+def remote(server, sha256=None, addresses=None, size=None):
+    right = hashlib.sha256(server["content"]).hexdigest()
+    return download.Remote(
+        "file.bin", addresses or (server["address"],), sha256 or right, size or len(server["content"])
+    )
 
 
 def test_a_download_is_checked_and_not_repeated(server, tmp_path):
@@ -142,16 +151,71 @@ def test_the_next_mirror_takes_over(server, tmp_path):
 
 
 def test_a_wrong_checksum_leaves_nothing_behind(server, tmp_path):
-    with pytest.raises(UserError, match=r"md5 is not 0000.*by hand"):
-        download.fetch(remote(server, md5="0" * 32), tmp_path)
+    with pytest.raises(UserError, match=r"SHA-256 is not 0000.*by hand"):
+        download.fetch(remote(server, sha256="0" * 64), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_stale_part_longer_than_the_file_does_not_stick(server, tmp_path):
     (tmp_path / "file.bin.part").write_bytes(bytes(200_000))
-    with pytest.raises(UserError, match="md5"):
+    assert download.fetch(remote(server), tmp_path).read_bytes() == server["content"]
+
+
+def test_a_part_beyond_the_end_of_the_file_there_does_not_stick(server, tmp_path):
+    right = remote(server)
+    (tmp_path / "file.bin.part").write_bytes(server["content"][:60_000])
+    server["content"], whole = server["content"][:50_000], server["content"]
+    with pytest.raises(UserError, match="416"):
+        download.fetch(right, tmp_path)
+    server["content"] = whole
+    assert download.fetch(right, tmp_path).read_bytes() == whole
+
+
+@pytest.mark.parametrize("length", [None, "many", "-5", "²", ""])
+def test_a_length_that_is_missing_or_no_number_is_not_needed(server, tmp_path, length):
+    server["length"] = length
+    assert download.fetch(remote(server), tmp_path).read_bytes() == server["content"]
+
+
+@pytest.mark.parametrize("length", [None, "many"])
+def test_a_stream_without_end_is_cut_off(server, tmp_path, length):
+    server.update(length=length, endless=True)
+    with pytest.raises(UserError, match="more than the 102,400 bytes"):
+        download.fetch(remote(server), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    assert server["sent"] < 50_000_000  # what the kernel buffers, and no more
+
+
+@pytest.mark.parametrize("length", [None, "many"])
+def test_a_stream_of_unknown_length_that_breaks_off_is_resumed(server, tmp_path, length):
+    server.update(length=length, breaks=1)
+    with pytest.raises(UserError, match="broke off after 50,000 of 102,400 bytes"):
         download.fetch(remote(server), tmp_path)
     assert download.fetch(remote(server), tmp_path).read_bytes() == server["content"]
+    assert server["asked"] == [0, 50_000]
+
+
+@pytest.mark.parametrize("size", [1_000, 1_000_000])
+def test_a_file_of_another_size_is_not_read(server, tmp_path, size):
+    with pytest.raises(UserError, match=f"has 102,400 bytes, not {size:,}"):
+        download.fetch(remote(server, size=size), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_has_only_an_md5_is_fetched_by_hand(server, tmp_path):
+    md5 = hashlib.md5(server["content"]).hexdigest()
+    weak = download.Remote("file.bin", (server["address"],), md5=md5)
+    with pytest.raises(UserError, match=rf"by hand into {tmp_path}: {server['address']} \(md5 {md5}\)\.$"):
+        download.fetch(weak, tmp_path)
+    assert server["asked"] == []
+    (tmp_path / "file.bin").write_bytes(server["content"])
+    assert download.fetch(weak, tmp_path) == tmp_path / "file.bin"
+
+
+def test_get_names_every_file_of_mnist_dvs_that_is_to_be_fetched_by_hand(tmp_path):
+    with pytest.raises(UserError, match=rf"by hand into {tmp_path / 'mnist_dvs'}: http.*grabbed_data0.*grabbed_data9"):
+        get("mnist_dvs", root=tmp_path)
+    assert "by hand" in next(line.state for line in status(tmp_path) if line.name == "mnist_dvs")
 
 
 def test_get_downloads_into_the_folder_where_load_looks(server, tmp_path, monkeypatch):
@@ -164,11 +228,14 @@ def test_get_downloads_into_the_folder_where_load_looks(server, tmp_path, monkey
     assert (tmp_path / "mnist" / "file.bin").read_bytes() == server["content"]
 
 
-def test_every_checksum_is_an_md5():
+def test_every_file_has_a_checksum_and_what_is_downloaded_a_size():
     files = [file for entry in CATALOGUE.values() for file in entry.files]
     assert len(files) == 4 + 4 + 10
-    assert all(len(file.md5) == 32 and int(file.md5, 16) >= 0 for file in files)
-    assert len({file.md5 for file in files}) == len(files)
+    for file in files:
+        assert len(file.sha256 or file.md5) == (64 if file.sha256 else 32)
+        assert int(file.sha256 or file.md5, 16) >= 0
+        assert bool(file.sha256) == (file.size > 0)
+    assert len({file.sha256 or file.md5 for file in files}) == len(files)
 
 
 def test_pictures_of_points_images_and_events(tmp_path):

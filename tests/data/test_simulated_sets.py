@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 import torch
 
+from bayspike.data.sets.dvs_gesture import GESTURES
 from bayspike.data.simulated import gestures as gestures_simulated
 from bayspike.data.simulated import mnist_dvs as mnist_dvs_simulated
 from bayspike.data.simulated.cache import cache_path, cached
-from bayspike.data.simulated.puppet import GESTURES, hands
+from bayspike.data.simulated.puppet import hands
 from bayspike.errors import UserError
 
 

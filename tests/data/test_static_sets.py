@@ -1,10 +1,12 @@
 import gzip
+import hashlib
 import struct
 
 import numpy as np
 import pytest
 import torch
 
+from bayspike.data.catalogue import CATALOGUE
 from bayspike.data.files.idx import read_idx
 from bayspike.data.sets import mnist, two_moons
 from bayspike.errors import UserError
@@ -136,6 +138,17 @@ def test_digits_are_five_thousand_in_a_stratified_split():
     assert len(torch.cat([data.train.values, data.test.values]).unique(dim=0)) > 4990
     small = mnist.load_digits(source="sklearn", test_per_class=10)
     assert (small.train.inputs, len(small.test), int(small.train.values.max())) == (64, 100, 255)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["mnist", "fashion_mnist"])
+def test_checksums_and_sizes_are_those_of_the_files(name, real_data):
+    for file in CATALOGUE[name].files:
+        path = real_data / name / file.name
+        if not path.is_file():
+            pytest.skip(f"{path} is not there")
+        assert path.stat().st_size == file.size
+        assert hashlib.sha256(path.read_bytes()).hexdigest() == file.sha256
 
 
 @pytest.mark.data

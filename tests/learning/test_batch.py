@@ -24,6 +24,7 @@ RULES = [
     STE(lr=0.2),
     GaussianVI(lr=300.0, prior_precision=1000.0, temperature=1e-6),
     GaussianVI(lr=300.0, prior_precision=1000.0, temperature=1e-6, pull_every=10),
+    GaussianVI(),
     GaussianVI(lr=300.0, prior_precision=1000.0, temperature=1e-6, sampling="synapse", samples=2),
     GaussianVI(lr=300.0, prior_precision=1000.0, temperature=1e-6, grid=Grid(1 / 32)),
     GaussianVI(lr=300.0, prior_precision=1000.0, temperature=1e-6, sampling="synapse", grid=Grid(1 / 32)),
@@ -35,7 +36,7 @@ RULES = [
 
 def rule_name(rule: Rule) -> str:
     parts = [type(rule).__name__, getattr(rule, "sampling", ""), "8-bit" if getattr(rule, "grid", None) else ""]
-    parts.append("rare pull" if getattr(rule, "pull_every", 1) > 1 else "")
+    parts.append("rare pull" if (getattr(rule, "pull_every", None) or 1) > 1 else "")
     return " ".join(filter(None, [*parts, f"{rule.samples} samples" if rule.samples > 1 else ""]))
 
 

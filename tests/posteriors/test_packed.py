@@ -6,9 +6,8 @@ import pytest
 import torch
 
 from bayspike.errors import UserError
-from bayspike.posteriors.distributions import Gaussian
-from bayspike.posteriors.grid import Grid
-from bayspike.posteriors.packed import noise_floor, pack, unpack
+from bayspike.posteriors.distributions import Bernoulli, Gaussian
+from bayspike.posteriors.packed import pack, pack_all, unpack
 
 
 def _posterior(seed: int = 0) -> Gaussian:
@@ -21,7 +20,7 @@ def test_two_bytes_and_errors_within_half_a_step() -> None:
     posterior = _posterior()
     packed = pack(posterior)
     again = unpack(packed)
-    assert packed.bytes_per_synapse == 2
+    assert packed.bytes == 2 * posterior.centre.numel()
     mean_step = float(posterior.centre.abs().max()) / 127
     assert float((again.centre - posterior.centre).abs().max()) <= mean_step / 2 * 1.001
     log_step = float(posterior.precision.log().max() - posterior.precision.log().min()) / 255
@@ -50,13 +49,17 @@ def test_a_broken_posterior_is_refused() -> None:
         pack(Gaussian(torch.zeros(1, 1), torch.zeros(1, 1)))
 
 
-def test_floor_keeps_members_of_a_rounded_committee_apart() -> None:
-    grid = Grid(0.01)
-    sharp = Gaussian(torch.zeros(50, 50), torch.full((50, 50), 1e8))  # noise of a hundredth of a step
-    generator = torch.Generator().manual_seed(1)
-    assert int(grid.round(sharp.sample(2, generator)).count_nonzero()) == 0
-    floored = noise_floor(sharp, grid)
-    torch.testing.assert_close(floored.precision.rsqrt(), torch.full((50, 50), grid.step / 2))
-    assert float(grid.round(floored.sample(2, generator)).ne(0).float().mean()) > 0.2  # P(|z| > 1) = 0.32
-    wide = Gaussian(torch.zeros(1, 1), torch.ones(1, 1))
-    torch.testing.assert_close(noise_floor(wide, grid).precision, wide.precision)
+def test_packed_draws_differ_from_the_float_ones_by_no_more_than_the_steps_allow() -> None:
+    """The same noise z gives m + z/√p and m' + z/√p': apart by half a step of m and a quarter of one of log p."""
+    posterior = _posterior()
+    packed = pack(posterior)
+    ours = posterior.sample(5, torch.Generator().manual_seed(1))
+    theirs = unpack(packed).sample(5, torch.Generator().manual_seed(1))
+    noise = (ours - posterior.centre).abs()
+    allowed = packed.mean_step / 2 + noise * math.expm1(packed.log_step / 4)
+    assert bool(((ours - theirs).abs() <= allowed * 1.01 + 1e-7).all())
+
+
+def test_only_gaussians_are_packed() -> None:
+    with pytest.raises(UserError, match="layer 1 is a Bernoulli"):
+        pack_all([_posterior(), Bernoulli(torch.zeros(2, 2))])

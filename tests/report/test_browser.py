@@ -1,4 +1,4 @@
-"""The report in a real browser. Skipped where there is no Chromium (Debian: the package `chromium`)."""
+"""The report in a real browser. Skipped where there is no Chromium."""
 
 import json
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from synthetic import TIME
 
 from bayspike.report import write_report
 
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)")
 
 SHOWN = "document.querySelector('#{section} figure:not([hidden]) .plot')"
 
@@ -25,8 +25,6 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Browser]:
     """A fresh desktop window; whatever it does, it must log no error and ask nothing of the network."""
-    browser.errors.clear()
-    browser.requests.clear()
     browser.screen(1280, 900)
     yield browser
     assert browser.errors == []
@@ -168,11 +166,10 @@ def test_light_and_dark(page: Browser, report: Path) -> None:
     page.open(report)
     draw(page, "reliability")
     light = page.value(colours)
-    page.screen(1280, 900, dark=True)
+    page.theme(dark=True)
     page.wait(f"{colours}.every((colour, k) => colour !== {json.dumps(light)}[k])")
     page.value("document.getElementById('theme').click()")
     page.wait(f"{colours}.every((colour, k) => colour === {json.dumps(light)}[k])")
-    page.value("localStorage.clear()")
 
 
 def test_a_phone_needs_no_sideways_scrolling(page: Browser, report: Path, two_moons: Path, tmp_path: Path) -> None:

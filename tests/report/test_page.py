@@ -1,5 +1,7 @@
 """The page as a file: whole, closed to the network, safe against hostile names, and honest about what is missing."""
 
+import base64
+import hashlib
 import json
 import re
 import shutil
@@ -7,11 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from jinja2 import UndefinedError
 from parsed import Element, data, parse
 from synthetic import HOSTILE, TIME
 
 from bayspike.errors import UserError
 from bayspike.report import write_report
+from bayspike.report.markup import templates
 
 
 def sections(root: Element) -> list[str]:
@@ -24,7 +28,8 @@ def copy(run: Path, to: Path) -> Path:
 
 def test_every_panel_that_has_data_is_there(report: Path) -> None:
     assert sections(parse(report.read_text())) == [
-        "results", "stream", "reliability", "over-time", "foreign", "training", "matrices", "parameters", "provenance",
+        "results", "stream", "reliability", "over-time", "sets", "foreign", "training", "matrices", "parameters",
+        "provenance",
     ]  # fmt: skip
 
 
@@ -46,8 +51,12 @@ def test_nothing_is_fetched(report: Path) -> None:
             value = element.attributes.get(key, "")
             assert value.startswith(("#", "data:image/png;base64,")) or not value, (element.tag, value)
     (policy,) = [m for m in root.every("meta") if m.attributes.get("http-equiv") == "Content-Security-Policy"]
-    assert "default-src 'none'" in policy.attributes["content"]
-    assert "script-src 'sha256-" in policy.attributes["content"]
+    scripts = [each.texts[0] for each in root.every("script") if "id" not in each.attributes]
+    hashes = [base64.b64encode(hashlib.sha256(each.encode()).digest()).decode() for each in scripts]
+    assert policy.attributes["content"] == (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}' 'sha256-{hashes[1]}'; style-src 'unsafe-inline'; "
+        "img-src data: blob:"
+    )
     assert "@import" not in root.every("style")[0].text
 
 
@@ -192,8 +201,6 @@ def test_pictures_are_taken_from_the_run_only(run: Path, tmp_path: Path) -> None
 
 
 def test_streams_carry_the_stored_spikes_and_probabilities(run: Path, report: Path) -> None:
-    import base64
-
     (stream,) = data(parse(report.read_text()))["streams"]  # both methods saw the same spikes
     stored = np.load(run / "results" / "bayes-seed0.npz")
     assert stream["shape"] == [2, 12, 12]
@@ -205,3 +212,13 @@ def test_streams_carry_the_stored_spikes_and_probabilities(run: Path, report: Pa
     assert np.allclose(
         np.array(method["p"]) / 1000, stored["probabilities/committee"][:, :4].transpose(1, 0, 2), atol=6e-4
     )
+
+
+def test_templates_escape_and_miss_nothing() -> None:
+    for name in templates().list_templates():
+        templates().get_template(name)  # it compiles
+    assert templates().from_string("<b title='{{ a }}'>{{ a | short }}</b>").render(a="'<&>\"") == (
+        "<b title='&#39;&lt;&amp;&gt;&#34;'>&#39;&lt;&amp;&gt;&#34;</b>"
+    )
+    with pytest.raises(UndefinedError, match="'a' is undefined"):
+        templates().from_string("{{ a }}").render()

@@ -103,7 +103,8 @@ def test_a_pull_that_comes_now_and_then_is_that_of_the_steps_in_between() -> Non
         if steps := {4: 4, 8: 4, 9: 1}.get(t):
             m, p, m0, p0 = (part.numpy() for part in state[:4])
             p[:] = p0 + (p - p0) * (1 - 0.3 * 0.01) ** steps
-            m -= steps * 0.5 * 0.01 * p0 * (m - m0) / p
+            a = steps * 0.5 * 0.01 * p0 / p
+            m[:] = (m + a * m0) / (1 + a)
     np.testing.assert_allclose(learnt.precision, state.precision, rtol=1e-12)
     np.testing.assert_allclose(learnt.mean, state.mean, rtol=1e-12)
 
@@ -278,10 +279,18 @@ def test_a_draw_at_the_neuron_knows_the_variance_of_rounding() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ({"lr": -1.0}, r"lr must lie in \[0, inf\), but is -1\.0"),
-        ({"temperature": math.nan}, r"temperature must lie in \[0, inf\), but is nan"),
+        ({"lr": -1.0, "temperature": 0.0}, r"lr must lie in \[0, inf\), but is -1\.0"),
+        ({"lr": 1.0, "temperature": math.nan}, r"temperature must lie in \[0, inf\), but is nan"),
         ({"lr": 10.0, "temperature": 0.1}, r"lr · temperature must lie in \[0, 1\), but is 1\.0"),
-        ({"precision_lr": 1e9}, r"precision_lr · temperature must lie in \[0, 1\), but is 10"),
+        (
+            {"lr": 1.0, "temperature": 1e-8, "precision_lr": 1e9},
+            r"precision_lr · temperature must lie in \[0, 1\), but is 10",
+        ),
+        ({"lr": 1.0}, "lr and temperature belong together"),
+        ({"lr": 1.0, "temperature": 0.1, "remember": 5.0}, "remember is for natural units"),
+        ({"prior_std": 1.0, "prior_precision": 1.0}, "say the same thing"),
+        ({"remember": -1.0}, r"remember must lie in \(0, inf\)"),
+        ({"carry": -1.0}, r"carry must lie in \[0, inf\)"),
         ({"prior_precision": 0.0}, r"prior_precision must lie in \(0, inf\), but is 0\.0"),
         ({"init_precision": -1.0}, r"init_precision must lie in \(0, inf\), but is -1\.0"),
         ({"init_scale": -1.0}, r"init_scale must lie in \[0, inf\), but is -1\.0"),

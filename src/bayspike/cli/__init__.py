@@ -62,7 +62,8 @@ def _dispatch(arguments: list[str]) -> int:
     import tyro
 
     from bayspike.cli.data import Data, Info
-    from bayspike.cli.models import Evaluate, Export, Predict
+    from bayspike.cli.models import Evaluate, Export
+    from bayspike.cli.predict import Predict
     from bayspike.cli.run import Report, Resume, Run
 
     commands: dict[str, Callable[..., Any]] = {

@@ -1,8 +1,8 @@
-"""`bayspike evaluate`, `predict` and `export`: from a trained network in a checkpoint."""
+"""`bayspike evaluate` and `export`: from a trained network in a checkpoint."""
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,13 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import tyro
 
 if TYPE_CHECKING:
-    import torch
-
+    from bayspike.continual.protocol import Scores
     from bayspike.data.base import Dataset
-    from bayspike.predict.predictors import Predictor
+    from bayspike.runs.evaluation import Verdict
     from bayspike.runs.models import Model
 
-PredictorName = Literal["committee", "ensemble", "mean", "point", "committee-8bit", "point-8bit"]
+PredictorName = Literal["committee", "ensemble", "mean", "point", "committee-8bit", "committee-packed", "point-8bit"]
 
 
 @dataclass(frozen=True)
@@ -25,19 +24,32 @@ class Evaluate:
 
     bayspike evaluate runs/demo
 
+    bayspike evaluate runs/demo --coverage 0.9 --temperature
+
+    bayspike evaluate runs/demo --controls
+
     bayspike evaluate runs/demo --job sgd-seed0 --json
 
     bayspike evaluate runs/demo/checkpoints/bayes-seed0/best.json --dataset mnist --data ~/data
     """
 
     model: tyro.conf.Positional[Path]
-    """A run directory, a folder of checkpoints, one checkpoint, or a learner's file (.bayspike)."""
+    """A run directory, a folder of checkpoints, one checkpoint, a packed posterior, or a learner's file (.bayspike)."""
     job: str | None = None
     """Which job of a run, for example sgd-seed0."""
     predictor: tuple[PredictorName, ...] = ()
     """How to predict; by default in all ways the method has."""
     members: int | None = None
     """Networks of the committee; by default as in the run."""
+    coverage: float | None = None
+    """Also judge sets of classes that hold the right one with this probability; half of the examples calibrate."""
+    temperature: bool = False
+    """Also judge probabilities scaled by a fitted temperature; half of the examples calibrate."""
+    foreign: bool = False
+    """Also how well the data set's foreign inputs are told from its own (AUROC)."""
+    controls: bool = False
+    """Judge the posterior beside its controls: the same means with constant, permuted, matched and no spread; a point
+    beside itself with the noise that is best for it. Half of the examples choose, the other half judges."""
     dataset: str | None = None
     """Another data set with the same inputs and classes."""
     data: Path | None = None
@@ -45,156 +57,95 @@ class Evaluate:
     test_examples: int | None = None
     """Only that many test examples."""
     seed: int = 0
-    """Of encodings and weight draws."""
+    """Of encodings, weight draws and halves."""
     json: bool = False
     """One JSON object instead of a table."""
 
     def execute(self) -> int:
-        from rich.console import Console
-        from rich.table import Table
-
         from bayspike.continual.methods import method
-        from bayspike.continual.tasks import Task
+        from bayspike.errors import require, require_range
         from bayspike.predict.by_name import make_predictor
-        from bayspike.runs.examination import committee_generator, examine, final_predictors
+        from bayspike.runs.evaluation import Wanted, evaluate
+        from bayspike.runs.examination import committee_generator, final_predictors
         from bayspike.runs.models import load_model
 
+        if self.coverage is not None:
+            require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
         model = load_model(self.model, self.job)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
+        require(
+            not self.foreign or dataset.foreign is not None,
+            f"{dataset.name} comes with no foreign inputs: leave out --foreign.",
+        )
         names = self.predictor or final_predictors(method(model.method), model.posteriors)
         members = self.members or int(model.about["members"])
-        judges = [Task(dataset.name, dataset.train, dataset.test)]
-        scores = {}
+        if self.controls:
+            from bayspike.cli.controls import tell_controls
+
+            return tell_controls(model, dataset, members, self.seed, as_json=self.json)
+        wanted = Wanted(self.coverage, self.temperature, self.foreign)
+        verdicts = {}
         for name in names:
             predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
-            scores[name] = examine(predictor, judges, self.seed).overall._asdict()
+            verdicts[name] = evaluate(predictor, dataset, wanted, self.seed)
         if self.json:
-            facts = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
-            print(json.dumps({**facts, "scores": scores}))
+            facts: dict[str, Any] = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
+            if wanted.halved:
+                facts["calibrated_on"] = next(iter(verdicts.values())).calibrated_on
+            if self.coverage is not None:
+                facts["coverage"] = self.coverage
+            print(json.dumps({**facts, "scores": {name: each.as_json() for name, each in verdicts.items()}}))
             return 0
         kind = " (simulated)" if dataset.simulated else ""
-        table = Table(title=f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
-        for heading in ("predictor", "accuracy", "ECE", "NLL", "Brier", "examples"):
-            table.add_column(heading, justify="left" if heading == "predictor" else "right")
-        for name, each in scores.items():
-            numbers = [f"{each[key]:.3f}" for key in ("ece", "nll", "brier")]
-            table.add_row(name, f"{each['accuracy']:.2%}", *numbers, str(each["examples"]))
-        Console().print(table)
+        self._print(verdicts, f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
         return 0
 
+    def _print(self, verdicts: Mapping[str, "Verdict"], title: str) -> None:
+        from rich.table import Table
 
-@dataclass(frozen=True)
-class Predict:
-    """Watch a decision grow while a signal arrives.
+        from bayspike.runs.reporting import wide_console
 
-    bayspike predict runs/demo seven.png
-
-    bayspike predict runs/nmnist recording.bin --json --every 1
-
-    event-camera | bayspike predict runs/nmnist -
-
-    FILE is a picture, a recording (.aedat, .bin, .npy), or - for standard input: a picture, or lines of events
-    `t x y p` (µs, pixels, 0 or 1), decided upon bin by bin as they come.
-    """
-
-    model: tyro.conf.Positional[Path]
-    """A run directory, a folder of checkpoints, one checkpoint, or a learner's file (.bayspike)."""
-    files: tyro.conf.Positional[tuple[Path, ...]]
-    """Pictures or recordings, or -."""
-    job: str | None = None
-    """Which job of a run."""
-    predictor: PredictorName | None = None
-    """How to predict; by default the method's headline."""
-    members: int | None = None
-    """Networks of the committee."""
-    every: int | None = None
-    """Time-steps between two lines; by default about ten lines, with --json every step."""
-    foreign: bool = False
-    """Say whether the input looks foreign; calibrated on test examples of the network's data set."""
-    data: Path | None = None
-    """Folder of data sets, for --foreign."""
-    seed: int = 0
-    """Of encoding and weight draws."""
-    json: bool = False
-    """JSON lines."""
-
-    def execute(self) -> int:
-        from bayspike.continual.methods import method
-        from bayspike.data.inputs import spikes_of_file
-        from bayspike.errors import require
-        from bayspike.predict.by_name import make_predictor
-        from bayspike.runs.examination import committee_generator
-        from bayspike.runs.models import load_model
-        from bayspike.seeds import generator_for
-
-        require(len(self.files) > 0, "name at least one file to predict, or - for standard input.")
-        model = load_model(self.model, self.job)
-        members = self.members or int(model.about["members"])
-        name = self.predictor or method(model.method).predictors[0]
-        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
-        rule = self._foreign_rule(model, predictor) if self.foreign else None
-        for path in self.files:
-            generator = generator_for(self.seed, "input")
-            if str(path) == "-":
-                steps = _standard_input(model, generator)
-            else:
-                steps = iter(spikes_of_file(path, model.about, generator))
-            watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=rule)
-            self._tell(str(path), model, watching, steps)
-        return 0
-
-    def _foreign_rule(self, model: "Model", predictor: "Predictor") -> Any:
-        import torch
-
-        from bayspike.predict.predictors import predict_samples
-        from bayspike.predict.watching import calibrate_foreign
-
-        own = self.predictor in (None, "committee") and self.members is None and self.seed == model.about["seed"]
-        if model.foreign is not None and own:  # it was fitted to this very committee
-            return model.foreign
-        dataset = load_data_of(model, self.data, None, 200)
-        generator = torch.Generator().manual_seed(self.seed)
-        done = predict_samples(predictor, dataset.test, generator, keep_members="all")
-        assert done.members is not None
-        score: Literal["mutual_information", "entropy"] = "mutual_information" if predictor.members > 1 else "entropy"
-        return calibrate_foreign(done.members, score=score)
-
-    def _tell(self, name: str, model: "Model", watching: Any, steps: Iterable["torch.Tensor"]) -> None:
-        every = self.every or (1 if self.json else max(1, int(model.about["time"]) // 10))
-        decision, told = None, 0
-        for spikes in steps:
-            decision = watching.push(spikes.unsqueeze(0))
-            if decision.time % every == 0:
-                self._line(name, model, watching, decision)
-                told = decision.time
-        if decision is not None and told != decision.time:
-            self._line(name, model, watching, decision)
-
-    def _line(self, name: str, model: "Model", watching: Any, decision: Any) -> None:
-        label, sure = int(decision.label[0]), float(decision.confidence[0])
-        doubt, foreign = float(decision.epistemic[0]), bool(decision.foreign[0])
-        if self.json:
-            probabilities = [round(float(p), 6) for p in watching.members.mean(dim=0)[0]]
-            entry = {
-                "file": name, "time": decision.time, "label": label, "class": model.classes[label],
-                "confidence": round(sure, 6), "epistemic": round(doubt, 6), "probabilities": probabilities,
-            }  # fmt: skip
-            if self.foreign:
-                entry["foreign"] = foreign
-            print(json.dumps(entry), flush=True)
-        else:
-            mark = "  looks foreign" if foreign else ""
-            line = f"t={decision.time:<4d} {model.classes[label]:<16s} confidence {sure:.2f}  epistemic {doubt:.3f}"
-            print(f"{name}  {line}{mark}", flush=True)
+        table = Table(title=title)
+        headings = ["accuracy", "ECE", "NLL", "Brier", *(["AUROC"] if self.foreign else []), "examples"]
+        sets = Table(title=f"Sets that hold the right class with probability {self.coverage}")
+        for each, names in ((table, headings), (sets, ["coverage", "mean size", "single class", "mean stop at t"])):
+            each.add_column("predictor")
+            for heading in names:
+                each.add_column(heading, justify="right")
+        notes = []
+        for name, verdict in verdicts.items():
+            auroc = []
+            if verdict.auroc is not None:
+                auroc = [f"{verdict.auroc.get('mutual_information', verdict.auroc['entropy']):.3f}"]
+            table.add_row(name, *_numbers(verdict.scores, auroc))
+            if verdict.scaled is not None and verdict.temperature is not None:
+                table.add_row(f"{name}, scaled", *_numbers(verdict.scaled, ["" for _ in auroc]))
+                notes.append(f"{name}: {verdict.temperature.note}")
+            if (found := verdict.sets) is not None:
+                shares = f"{found.coverage:.2%}", f"{found.size:.2f}", f"{found.single:.2%}", f"{found.stopped_at:.1f}"
+                sets.add_row(name, *shares)
+        console, first = wide_console(), next(iter(verdicts.values()))
+        console.print(table)
+        if first.sets is not None:
+            console.print(sets)
+            notes.append(
+                f"A set is given as soon as it is a single class at one of {first.sets.checkpoints} time-steps, "
+                "or at the last of them."
+            )
+        if first.calibrated_on:
+            notes.append(
+                f"{first.calibrated_on} test examples calibrated; all figures are of the other {first.scores.examples} "
+                f"(half of every class each, drawn with seed {self.seed})."
+            )
+        if self.foreign:
+            notes.append("AUROC of foreign inputs against own: by mutual information, of a single network by entropy.")
+        for note in notes:
+            console.print(note, highlight=False, soft_wrap=True)
 
 
-def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator["torch.Tensor"]:
-    """A picture if the network takes pictures, else lines of events, one bin after another."""
-    from bayspike.data.inputs import bins_of_lines, spikes_of_picture
-
-    if len(model.about["sample_shape"]) == 2:
-        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator))
-    return bins_of_lines(sys.stdin, model.about)
+def _numbers(scores: "Scores", extra: list[str]) -> list[str]:
+    shown = [f"{scores.accuracy:.2%}", *(f"{value:.3f}" for value in (scores.ece, scores.nll, scores.brier))]
+    return [*shown, *extra, str(scores.examples)]
 
 
 @dataclass(frozen=True)
@@ -204,14 +155,16 @@ class Export:
     bayspike export runs/demo --out chip
 
     bayspike export runs/demo --to nir --members 3 --out graphs
+
+    bayspike export runs/demo --to packed --out small
     """
 
     model: tyro.conf.Positional[Path]
     """A run directory, a folder of checkpoints, one checkpoint, or a learner's file (.bayspike)."""
     out: Path
     """Directory to write."""
-    to: Literal["fixed-point", "nir", "netx"] = "fixed-point"
-    """The chip's integers, NIR graphs, or Lava's .net files."""
+    to: Literal["fixed-point", "nir", "netx", "packed"] = "fixed-point"
+    """The chip's integers, NIR graphs, Lava's .net files, or the posterior itself in two bytes a synapse."""
     job: str | None = None
     """Which job of a run."""
     members: int | None = None
@@ -234,8 +187,13 @@ class Export:
         from bayspike.predict.predictors import Committee
         from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
+        from bayspike.runs.packed import save_packed
 
         model = load_model(self.model, self.job)
+        if self.to == "packed":
+            written = save_packed(self.out, model.about, model.posteriors, force=self.force)
+            print(f"The posterior in {written:,} bytes, two a synapse, in {self.out}: evaluate or predict with it.")
+            return 0
         bayesian = method(model.method).bayesian
         members = self.members or (int(model.about["members"]) if bayesian else 1)
         committee = make_predictor(

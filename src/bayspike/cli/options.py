@@ -5,11 +5,11 @@ from typing import Any, Literal
 
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
-    "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits",
+    "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits", "permuted-mnist",
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
-    "tacos-replay", "joint", "bayes-joint", "bayes-stream",
+    "tacos-replay", "joint", "bayes-joint", "bayes-stream", "bayes-flat", "mesu", "bgd", "si",
 ]  # fmt: skip
 
 
@@ -63,6 +63,8 @@ class TrainingFlags:
     """First time-steps without updates."""
     anneal: float | None = None
     """Share of the learning rate that is taken off, linearly, over each task."""
+    evidence: Literal["always", "once"] | None = None
+    """Whether a replayed example raises precisions again (the paper's objective), or counts once."""
 
 
 @dataclass(frozen=True)

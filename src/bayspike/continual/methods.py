@@ -12,7 +12,7 @@ from typing import Any, Literal, get_type_hints
 
 from bayspike.errors import UserError
 from bayspike.posteriors.grid import Grid
-from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule
 from bayspike.storage.plain import coerce, to_plain
 
 
@@ -29,7 +29,7 @@ class Method:
 
     @property
     def bayesian(self) -> bool:
-        return self.rule in (GaussianVI, BernoulliVI)
+        return self.rule in (GaussianVI, BernoulliVI, MESU, BGD)
 
     @property
     def predictors(self) -> tuple[str, ...]:
@@ -56,8 +56,16 @@ METHODS: dict[str, Method] = {
     "joint": Method(SGD, "frequentist on all tasks at once: the ceiling", {}, _NO_REPLAY, "joint", "sgd"),
     "bayes-joint": Method(GaussianVI, "Bayesian on all tasks at once", {}, _NO_REPLAY, "joint", "bayes"),
     "bayes-stream": Method(
-        GaussianVI, "Bayesian without task boundaries: a prior that never sets", {"horizon": 5.0}, like="bayes"
+        GaussianVI,
+        "Bayesian without task boundaries: a memory of examples, a prior that is never replaced",
+        like="bayes",
     ),
+    "bayes-flat": Method(
+        GaussianVI, "the same with one precision a layer: a control", {"flat": True}, like="bayes-stream"
+    ),
+    "mesu": Method(MESU, "metaplasticity from synaptic uncertainty, no boundaries, nothing stored", {}, _NO_REPLAY),
+    "bgd": Method(BGD, "Bayesian gradient descent (FOO-VB, diagonal), no boundaries, nothing stored", {}, _NO_REPLAY),
+    "si": Method(SI, "synaptic intelligence with the same coresets", like="sgd"),
 }
 
 

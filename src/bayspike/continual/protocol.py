@@ -6,23 +6,25 @@ in the stream. So a run that is taken up from any `Progress` does exactly what t
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from bayspike.continual.coresets import Selection, draw_coreset
-from bayspike.continual.replay import Mixing, Plan, fetch, plan_task
+from bayspike.continual.replay import Mixing, Plan, fetch, first_time, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
-from bayspike.learning.batch import BatchReport, init_states, posteriors, train_batch
+from bayspike.learning.batch import BatchReport, init_states, pace_of, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.metrics.continual import ContinualSummary, summarise_continual
 from bayspike.posteriors.distributions import Posterior
-from bayspike.rules.base import Rule, State, state_bytes
+from bayspike.rules.base import Pace, Paced, Rule, State, state_bytes
 from bayspike.seeds import generator_for, seed_for
 from bayspike.spiking.network import Network
+
+Evidence = Literal["always", "once"]
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,8 @@ class StreamConfig:
     evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
     anneal: share of the learning rate that is taken off, linearly, over each task; for every rule alike.
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
+    evidence: "always" is the paper's objective, in which a replayed example raises precisions again; with "once" it
+    moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
     """
 
     epochs: int = 1
@@ -43,6 +47,7 @@ class StreamConfig:
     fisher_examples: int | None = None
     burn_in: int = 0
     anneal: float = 0.0
+    evidence: Evidence = "always"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -56,6 +61,7 @@ class StreamConfig:
             require_range("fisher_examples", self.fisher_examples, 1)
         for name, value, choices in (
             ("replay", self.replay, get_args(Mixing)),
+            ("evidence", self.evidence, get_args(Evidence)),
             ("coreset_selection", self.coreset_selection, get_args(Selection)),
         ):
             require(value in choices, f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
@@ -170,12 +176,14 @@ def run_task(
     """All mini-batches of one task, or those that are left: `parts` are its examples, then each stored set."""
     plan = plan_for(parts, config, now.task)
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
+    paced = rule.at(_pace(network, config, plan, parts)) if isinstance(rule, Paced) else rule
     for position in range(now.batch, len(plan)):
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
         spikes, labels = fetch(parts, sources, indices, generator)
-        annealed = anneal(rule, config.anneal * position / len(plan))
-        states, report = train_batch(network, annealed, now.states, spikes, labels, generator, config.burn_in)
+        slower = anneal(paced, config.anneal * position / len(plan))
+        evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
+        states, report = train_batch(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)
         now = replace(
             now,
             states=tuple(states),
@@ -190,12 +198,25 @@ def run_task(
     return now
 
 
+def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Samples]) -> Pace:
+    kept = [part.labels for part in parts[1:]]
+    classes = sum(len(labels.unique()) for labels in kept)
+    return pace_of(network, config.batch, parts[0].time - config.burn_in)._replace(
+        examples=plan.presentations,
+        stored=sum(map(len, kept)) / classes if classes else 0.0,
+        first=len(parts) == 1,
+    )
+
+
 def anneal(rule: Rule, share: float) -> Rule:
-    """The same rule with `share` of its learning rate taken off."""
+    """The same rule with `share` of its learning rate taken off, and of the precision's where it has one of its own."""
     if share == 0:
         return rule
     settings: Any = rule  # every rule is a dataclass with a learning rate `lr`
-    slower: Rule = replace(settings, lr=settings.lr * (1 - share))
+    rates = {"lr": settings.lr * (1 - share)}
+    if getattr(rule, "precision_lr", None) is not None:
+        rates["precision_lr"] = settings.precision_lr * (1 - share)
+    slower: Rule = replace(settings, **rates)
     return slower
 
 

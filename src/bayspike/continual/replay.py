@@ -32,6 +32,10 @@ class Plan(NamedTuple):
         return -(-len(self.sources) // self.batch)
 
     @property
+    def presentations(self) -> int:
+        return len(self.sources)
+
+    @property
     def replayed(self) -> int:
         """Presentations of stored examples."""
         return int((self.sources > 0).sum())
@@ -63,6 +67,18 @@ def plan_task(current: int, stored: Sequence[int], *, batch: int, epochs: int, m
     indices = torch.cat([torch.arange(size) for size in sizes.tolist()])
     shuffle = torch.cat([torch.randperm(len(sources), generator=generator) for _ in range(epochs)])
     return Plan(sources[shuffle], indices[shuffle], batch)
+
+
+def first_time(plan: Plan, position: int, current: int) -> Tensor:
+    """Which presentations of a mini-batch are seen for the first time, as numbers in the order of `fetch`.
+
+    A stored example was counted as evidence by its own task, and an example of this task in the first epoch.
+    """
+    sources, _ = plan.pick(position)
+    before = int((plan.sources[: position * plan.batch] == 0).sum())
+    fresh = int((sources == 0).sum())
+    new = max(0, min(fresh, current - before))
+    return torch.cat([torch.ones(new), torch.zeros(len(sources) - new)])
 
 
 def _cycle(size: int, length: int, generator: torch.Generator) -> Tensor:

@@ -49,9 +49,9 @@ class DatasetStatus:
     simulated: bool
 
 
-def _idx_files(mirrors: tuple[str, ...], md5s: tuple[str, ...]) -> tuple[Remote, ...]:
+def _idx_files(mirrors: tuple[str, ...], known: tuple[tuple[str, int], ...]) -> tuple[Remote, ...]:
     names = [f"{file}.gz" for file in mnist.FILES]
-    return tuple(Remote(n, tuple(m + n for m in mirrors), md5) for n, md5 in zip(names, md5s, strict=True))
+    return tuple(Remote(n, tuple(m + n for m in mirrors), *each) for n, each in zip(names, known, strict=True))
 
 
 _MNIST_FILES = _idx_files(
@@ -61,19 +61,19 @@ _MNIST_FILES = _idx_files(
         "http://yann.lecun.com/exdb/mnist/",
     ),
     (
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "d53e105ee54ea40749a09fcbcd1e9432",
-        "9fb629c4189551a2d022fa330f9573f3",
-        "ec29112dd5afa0611ce80d1b7f02629c",
+        ("440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609", 9_912_422),
+        ("3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c", 28_881),
+        ("8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6", 1_648_877),
+        ("f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", 4_542),
     ),
 )
 _FASHION_FILES = _idx_files(
     ("http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",),
     (
-        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "25c81989df183df01b3e8a0aad5dffbe",
-        "bef4ecab320f06d8554ea6380940ec79",
-        "bb300cfdad3c16e7a12a480ee83cd310",
+        ("3aede38d61863908ad78613f6a32ed271626dd12800ba2636569512369268a84", 26_421_880),
+        ("a04f17134ac03560a47e3764e11b92fc97de4d1bfaf8ba1a3aa29af54cc90845", 29_515),
+        ("346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073", 4_422_102),
+        ("67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5", 5_148),
     ),
 )
 _MNIST_DVS_MD5 = (
@@ -89,7 +89,7 @@ _MNIST_DVS_MD5 = (
     "73a3007c1c1ab4bfad9ce07ea76d540d",
 )
 _MNIST_DVS_FILES = tuple(
-    Remote(f"grabbed_data{n}.zip", (f"http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/grabbed_data{n}.zip",), md5)
+    Remote(f"grabbed_data{n}.zip", (f"http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/grabbed_data{n}.zip",), md5=md5)
     for n, md5 in enumerate(_MNIST_DVS_MD5)
 )
 
@@ -166,6 +166,7 @@ CATALOGUE: dict[str, Entry] = {
         "6.4 GB",
         "not stated",
         _found_mnist_dvs,
+        mnist_dvs.HOW,
         files=_MNIST_DVS_FILES,
         folder="mnist_dvs",
     ),
@@ -252,7 +253,7 @@ def _status(name: str, entry: Entry, root: Path | None) -> DatasetStatus:
     else:
         try:
             place = entry.find(root)
-            fetch = f"bayspike data get {name}" if entry.files else entry.how
+            fetch = entry.how or f"bayspike data get {name}"
             ready, state = place is not None, f"found in {place}" if place else fetch
         except UserError as error:  # one damaged set must not hide the others
             ready, state = False, str(error)

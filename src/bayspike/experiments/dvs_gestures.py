@@ -14,6 +14,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "sgd": {"lr": 0.12, "init_scale": 3.0, "network.threshold": 0.25, "network.readout_scale": 24.0},
     "bayes": {
         "lr": 100.0,
+        "temperature": 1e-8,
         "precision_lr": 10.0,
         "prior_precision": 300.0,
         "init_scale": 3.0,

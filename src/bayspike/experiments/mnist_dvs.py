@@ -12,7 +12,14 @@ from bayspike.runs.plan.experiment import Experiment, Preset
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated recordings by
 # studies/tune.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 3.0, "pull_every": 10},
+    "bayes": {
+        "lr": 100.0,
+        "temperature": 1e-8,
+        "precision_lr": 10.0,
+        "prior_precision": 300.0,
+        "init_scale": 3.0,
+        "pull_every": 10,
+    },
     "ewc": {"lr": 0.12, "strength": 1e-6, "training.fisher_examples": 200},
     "sgd": {"lr": 0.3, "init_scale": 3.0},
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 4.0},

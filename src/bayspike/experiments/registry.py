@@ -1,12 +1,21 @@
 """The experiments by the names of the command line. To add one: write its file and list it here."""
 
 from bayspike.errors import UserError
-from bayspike.experiments import digits, dvs_gestures, mnist_dvs, poker_dvs, split_mnist, split_nmnist, two_moons
+from bayspike.experiments import (
+    digits,
+    dvs_gestures,
+    mnist_dvs,
+    permuted_mnist,
+    poker_dvs,
+    split_mnist,
+    split_nmnist,
+    two_moons,
+)
 from bayspike.runs.plan.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     each.EXPERIMENT.name: each.EXPERIMENT
-    for each in (two_moons, dvs_gestures, split_mnist, mnist_dvs, split_nmnist, poker_dvs, digits)
+    for each in (two_moons, dvs_gestures, split_mnist, mnist_dvs, split_nmnist, poker_dvs, digits, permuted_mnist)
 }
 
 

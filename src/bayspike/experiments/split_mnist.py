@@ -24,7 +24,14 @@ TRAINING = {"anneal": 0.98}
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on validation images by
 # studies/tune_split_mnist.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {"lr": 100.0, "precision_lr": 10.0, "prior_precision": 300.0, "init_scale": 0.3, "pull_every": 10},
+    "bayes": {
+        "lr": 100.0,
+        "temperature": 1e-8,
+        "precision_lr": 10.0,
+        "prior_precision": 300.0,
+        "init_scale": 0.3,
+        "pull_every": 10,
+    },
     "bayes-binary": {"lr": 30.0, "temperature": 1e-6, "sampling": "neuron", "network.threshold": 8.0},
     "sgd": {"lr": 0.12},
     "ste": {"lr": 0.5, "init_scale": 3.0, "network.threshold": 8.0},

@@ -13,6 +13,7 @@ from bayspike.runs.plan.experiment import Experiment, Preset
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {
         "lr": 300.0,
+        "temperature": 1e-8,
         "prior_precision": 300.0,
         "precision_lr": 10.0,
         "init_scale": 1.0,

@@ -18,7 +18,7 @@ MAPPED = ("committee", "mean", "point")  # predictors whose answers are mapped
 # Hyper-parameters that differ from the rules' own defaults, by method; a list makes one learner of each. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "sgd": {"lr": 0.1},
-    "bayes": {"lr": 300.0, "prior_precision": 300.0, "temperature": [1e-9, 1e-6, 3e-5]},
+    "bayes": {"lr": 300.0, "prior_precision": 300.0, "init_scale": 1.0, "temperature": [1e-9, 1e-6, 3e-5]},
     "ste": {
         "lr": 0.1,
         "network.threshold": 1.0,

@@ -12,9 +12,6 @@ with every bit; NIR is run in double precision, where the order of a sum may tip
 """
 
 import json
-import os
-import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,13 +33,13 @@ from bayspike.hardware.files import (
     save_arrays,
     save_network,
     sha256,
-    sync,
     write_bytes,
 )
 from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.spiking.filters import DoubleExponential
 from bayspike.spiking.network import Network
+from bayspike.storage.files import replacing_folder
 
 Format = Literal["fixed-point", "nir", "netx"]
 VERSION = 1
@@ -87,9 +84,7 @@ def export(
     check_binary_spikes(spikes, network.inputs)
     require(spikes.shape[0] > 0 and spikes.shape[1] > 0, "the self-test needs at least one step of one example.")
     test = np.ascontiguousarray(spikes.astype(np.uint8))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with replacing_folder(out) as staging:
         if to == "nir":
             details = _write_nir(staging, committee, test)
         else:
@@ -111,10 +106,6 @@ def export(
         }
         write_bytes(staging / "manifest.json", _json(manifest))
         verify(staging)
-        _replace(staging, out)
-    except BaseException:
-        shutil.rmtree(staging, ignore_errors=True)
-        raise
     return manifest
 
 
@@ -260,25 +251,6 @@ def _check_target(out: Path, force: bool) -> None:
         out.is_dir() and (out / "manifest.json").is_file(),
         f"{out} is not an exported artefact, so it is not replaced; choose another directory.",
     )
-
-
-def _replace(staging: Path, out: Path) -> None:
-    """Put the finished directory in place; an old one is moved away first and removed last."""
-    staging.chmod(0o755)
-    for path in (*staging.iterdir(), staging):
-        sync(path)
-    if not out.exists():
-        os.rename(staging, out)
-        return
-    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-    os.rename(out, old / out.name)
-    try:
-        os.rename(staging, out)
-    except OSError:
-        os.rename(old / out.name, out)
-        raise
-    finally:
-        shutil.rmtree(old, ignore_errors=True)
 
 
 def _listed(directory: Path, manifest: dict[str, Any], name: str) -> Path:

@@ -4,6 +4,7 @@ What it holds is checked against itself before anything is built from it: every 
 sizes of the network call for, every stored example the learner's inputs, every label a class.
 """
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -32,9 +33,10 @@ from bayspike.storage.sealed import is_sealed, read_sealed, write_sealed
 FORMAT = 1  # raised when an old reader would misread a new file
 KIND = "bayspike learner"
 ENDING = ".bayspike"
+INFINITY = "infinity"
 MOST_CLASSES = 100_000
 _COUNTERS = ("since_task", "presentations", "replayed")
-_SETTINGS = ("epochs", "horizon", "replay", "memory", "members", "held_back", "false_alarm")
+_SETTINGS = ("epochs", "remember", "horizon", "replay", "memory", "members", "held_back", "false_alarm")
 
 
 def is_learner_file(path: Path) -> bool:
@@ -95,7 +97,7 @@ def pack_state(state: LearnerState) -> tuple[dict[str, Any], dict[str, Tensor]]:
         **{name: getattr(state, name) for name in _COUNTERS},
         "network": to_plain(recipe.network),
         "encoding": to_plain(recipe.encoding),
-        "rule": {"name": name_of_rule(recipe.rule), "settings": describe_rule(recipe.rule)},
+        "rule": {"name": name_of_rule(recipe.rule), "settings": _finite(describe_rule(recipe.rule))},
         "training": to_plain(recipe.training),
         "settings": {name: getattr(recipe, name) for name in _SETTINGS},
         "stored": [_pack_samples(part, f"stored.{k}", tensors) for k, part in enumerate(state.stored)],
@@ -116,7 +118,7 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
         check_name(name)
     network = from_plain(NetworkConfig, about["network"], "network")
     require(network.classes <= max(2, len(classes)), "its network has more classes than there are names.")
-    rule = build_rule(coerce(about["rule"]["name"], str, "rule"), about["rule"]["settings"])
+    rule = build_rule(coerce(about["rule"]["name"], str, "rule"), _infinite(about["rule"]["settings"]))
     states = _unpack_layers(network, rule, left)
     encoding = from_plain(Encoding, about["encoding"], "encoding")
     training = from_plain(StreamConfig, about["training"], "training")
@@ -164,6 +166,15 @@ def name_of_rule(rule: Rule) -> str:
         f"a learner can be saved with the rules {', '.join(kind.__name__ for kind in RULES.values())}, but this one "
         f"has {type(rule).__name__}."
     )
+
+
+def _finite(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: it becomes a word."""
+    return {name: INFINITY if value == math.inf else value for name, value in settings.items()}
+
+
+def _infinite(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: math.inf if value == INFINITY else value for name, value in settings.items()}
 
 
 def _listed(about: Mapping[str, Any], name: str) -> list[tuple[int, Any]]:

@@ -69,8 +69,11 @@ def _learnt(state: LearnerState, example: Plain) -> LearnerState:
         old, old_labels = fetch(memory, sources, chosen - (sizes.cumsum(0) - sizes)[sources], generator)
         spikes, labels, replayed = torch.cat([spikes, old], dim=1), torch.cat([labels, old_labels]), len(chosen)
     rule, training = state.recipe.online_rule, state.recipe.training
+    evidence = None
+    if training.evidence == "once":  # stored examples have been counted before
+        evidence = torch.cat([torch.ones(1), torch.zeros(replayed)])
     states, report = train_batch(
-        network_of(state), rule, fresh_copy(state.states), spikes, labels, generator, training.burn_in
+        network_of(state), rule, fresh_copy(state.states), spikes, labels, generator, training.burn_in, evidence
     )
     check_batch(report, states, "rule")  # a learner that diverged stays what it was
     return replace(

@@ -33,7 +33,8 @@ class Recipe:
     """How a learner was made; it stays the same for life.
 
     network: as at birth; classes that come later add rows to its read-outs. epochs: of a task; None: by its size.
-    horizon: N of learning without boundaries. replay: stored examples beside each that comes alone. memory: how many of
+    remember: how many examples a rule in natural units remembers where there are no boundaries; horizon: what a rule in
+    the paper's units takes instead. replay: stored examples beside each that comes alone. memory: how many of
     those are stored. held_back: share of the examples that are kept for calibration and not learnt.
     false_alarm: share of its own inputs that may be called foreign.
     """
@@ -43,6 +44,7 @@ class Recipe:
     rule: Rule
     training: StreamConfig
     epochs: int | None = None
+    remember: float = defaults.REMEMBER
     horizon: float = defaults.HORIZON
     replay: int = defaults.REPLAY
     memory: int = defaults.MEMORY
@@ -63,6 +65,7 @@ class Recipe:
         )
         if self.epochs is not None:
             require_range("epochs", self.epochs, 1)
+        require_range("remember", self.remember, 0, low_open=True)
         require_range("horizon", self.horizon, 1)
         require_range("replay", self.replay, 0, 100_000)
         require_range("memory", self.memory, 0)
@@ -76,11 +79,14 @@ class Recipe:
 
     @property
     def online_rule(self) -> Rule:
-        """The rule where nobody says when a task ends: with a horizon, if it has such a thing."""
+        """The rule where nobody says when a task ends: with a memory or a horizon, if it has such a thing."""
         settings: Any = self.rule
-        if all(each.name != "horizon" for each in fields(settings)) or settings.horizon is not None:
-            return self.rule
-        free: Rule = replace(settings, horizon=self.horizon)
+        names = {each.name for each in fields(settings)}
+        free: Rule = self.rule
+        if "remember" in names and settings.lr is None:
+            free = self.rule if settings.remember is not None else replace(settings, remember=self.remember)
+        elif "horizon" in names and settings.horizon is None:
+            free = replace(settings, horizon=self.horizon)
         return free
 
 

@@ -10,11 +10,12 @@ from typing import NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
-from bayspike.errors import UserError, require_range
+from bayspike.errors import UserError, require, require_range
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
-from bayspike.rules.base import Rule, State
+from bayspike.rules.base import Pace, Paced, Rule, State
 from bayspike.spiking.denormals import flushed_denormals
+from bayspike.spiking.filters import independent_steps
 from bayspike.spiking.local import local_gradient, one_hot_targets
 from bayspike.spiking.network import Network, check_spikes, step
 
@@ -57,25 +58,38 @@ def train_batch(
     labels: Tensor,
     generator: torch.Generator,
     burn_in: int = 0,
+    evidence: Tensor | None = None,
 ) -> tuple[list[State], BatchReport]:
     """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
 
     spikes `(time, batch, inputs)`, labels `(batch,)`. The states given are spent; use those returned. With a rule that
     draws several samples per step the batch is presented once for each. Inputs that never fire in it are set aside.
+    `evidence` `(batch,)` says how much each example counts as evidence (for a precision): an example that was counted
+    before, and is replayed, is none. A rule in natural units takes this mini-batch for all there is to come, unless it
+    was given its pace before (`Rule.at`).
     """
     check_spikes(network, spikes)
     require_range("burn_in", burn_in, 0)
     if spikes.shape[1] != len(labels):
         raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
+    if isinstance(rule, Paced):
+        rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
     readout = network.layers[-1].readout
+    if evidence is not None:
+        require(
+            evidence.shape == labels.shape,
+            f"evidence must be one number for each of the {len(labels)} examples, but has the shape "
+            f"{tuple(evidence.shape)}.",
+        )
+        evidence = evidence.to(readout).repeat(rule.samples).unsqueeze(1)
     targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
     spikes = spikes.to(readout.device)
     firing = firing_inputs(spikes)
     if firing is None or not isinstance(rule, Resting):
-        return _present(network, rule, states, spikes, targets, generator, burn_in)
+        return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
     part, columns = without_silent_inputs(network, firing)
     taking_part = [take_columns(states[0], columns), *states[1:]]
-    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in)
+    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in, evidence)
     learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
     return learnt, report
 
@@ -88,6 +102,7 @@ def _present(
     targets: Tensor,
     generator: torch.Generator,
     burn_in: int,
+    evidence: Tensor | None,
 ) -> tuple[list[State], BatchReport]:
     """The loop over time."""
     time, spares = len(spikes), [layer.start(len(targets)).synapses for layer in network.layers]
@@ -102,7 +117,7 @@ def _present(
             drive = rule.drive(states[index], generator)
             done = step(layer, neurons[index], arriving, drive, spares[index])
             spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
-            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets)
+            gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, evidence)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
                 if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):
@@ -126,6 +141,11 @@ def _since_pull(update: int, updates: int, every: int) -> int:
     """How many steps' pull is due after this update (counted from 0): none, or those since the last time."""
     done = update + 1
     return (done - 1) % every + 1 if done % every == 0 or done == updates else 0
+
+
+def pace_of(network: Network, batch: int, steps: int) -> Pace:
+    """The pace of mini-batches of so many examples of so many time-steps."""
+    return Pace(batch, steps, observations=independent_steps(network.layers[0].neuron.filter, steps))
 
 
 def posteriors(rule: Rule, states: Sequence[State]) -> list[Posterior]:

@@ -119,6 +119,20 @@ class BinaryPoint:
         return self.mode()
 
 
+def variance_of(posterior: Posterior) -> Tensor:
+    """The variance of every weight."""
+    if isinstance(posterior, Gaussian):
+        return posterior.precision.reciprocal()
+    if isinstance(posterior, Bernoulli):
+        return 1 - posterior.mean().square()
+    return torch.zeros_like(posterior.mean())
+
+
+def spread_by_input(posterior: Posterior) -> Tensor:
+    """How unsure a layer is of each of its inputs, `(pre,)`: the root mean variance of that input's synapses."""
+    return variance_of(posterior).mean(dim=0).sqrt()
+
+
 def binarize(latent: Tensor) -> Tensor:
     """sign(x) with sign(0) = +1 (paper, below eq. st-binarize)."""
     return torch.ge(latent, 0, out=torch.empty_like(latent)).mul_(2).sub_(1)  # many times as fast as torch.where

@@ -5,15 +5,15 @@ precision spans orders of magnitude, so its logarithm is what is cut into 256 eq
 deviation is then relative, at most a quarter of a step of log p.
 """
 
-import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from bayspike.errors import require
-from bayspike.posteriors.distributions import Gaussian
-from bayspike.posteriors.grid import Grid, grid_for
+from bayspike.errors import UserError, require
+from bayspike.posteriors.distributions import Gaussian, Posterior
+from bayspike.posteriors.grid import grid_for
 
 LEVELS = 255
 
@@ -28,8 +28,19 @@ class PackedGaussian(NamedTuple):
     log_step: float
 
     @property
-    def bytes_per_synapse(self) -> int:
-        return self.mean.element_size() + self.log_precision.element_size()
+    def bytes(self) -> int:
+        return self.mean.nbytes + self.log_precision.nbytes
+
+
+def pack_all(posteriors: Sequence[Posterior]) -> list[PackedGaussian]:
+    """Every layer packed; refused unless all are Gaussian."""
+    packed = []
+    for index, each in enumerate(posteriors):
+        if not isinstance(each, Gaussian):
+            kind = type(each).__name__
+            raise UserError(f"only Gaussian posteriors can be packed, but that of layer {index} is a {kind}.")
+        packed.append(pack(each))
+    return packed
 
 
 def pack(posterior: Gaussian) -> PackedGaussian:
@@ -52,12 +63,3 @@ def unpack(packed: PackedGaussian, dtype: torch.dtype = torch.float32) -> Gaussi
     """The posterior that the two bytes stand for."""
     logs = packed.log_precision.to(dtype) * packed.log_step + packed.low
     return Gaussian(packed.mean.to(dtype) * packed.mean_step, logs.exp())
-
-
-def noise_floor(posterior: Gaussian, grid: Grid) -> Gaussian:
-    """The posterior with no standard deviation finer than half a step of the grid.
-
-    Noise below that is lost when a sampled weight is rounded: all members of a committee come out the same. The floor
-    keeps them apart (dithered rounding, `Grid.dithered`, is the other way, and leaves the posterior as it is).
-    """
-    return Gaussian(posterior.centre, posterior.precision.clamp(max=math.pow(grid.step / 2, -2)))

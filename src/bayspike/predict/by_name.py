@@ -2,7 +2,8 @@
 
 `committee` (N_S weights drawn once, the paper's default), `ensemble` (drawn for every input), `mean` (the centre
 of the posterior) and `point` (its mode; all there is of a frequentist). `committee-8bit` and `point-8bit` are the same
-weights rounded to the chip's 256 levels; for binary synapses these are the weights themselves.
+weights rounded to the chip's 256 levels; for binary synapses these are the weights themselves. `committee-packed` is
+drawn from the posterior as two bytes a synapse would hold it.
 """
 
 from collections.abc import Sequence
@@ -11,10 +12,11 @@ import torch
 
 from bayspike.errors import UserError
 from bayspike.posteriors.distributions import Posterior
+from bayspike.posteriors.packed import pack_all, unpack
 from bayspike.predict.predictors import Committee, Ensemble, Point, Predictor
 from bayspike.spiking.network import Network
 
-PREDICTORS = ("committee", "ensemble", "mean", "point", "committee-8bit", "point-8bit")
+PREDICTORS = ("committee", "ensemble", "mean", "point", "committee-8bit", "committee-packed", "point-8bit")
 
 
 def make_predictor(
@@ -25,6 +27,8 @@ def make_predictor(
         return Committee.draw(network, posteriors, members, generator=generator)
     if name == "committee-8bit":
         return Committee.draw(network, posteriors, members, generator=generator, grid="fit")
+    if name == "committee-packed":
+        return Committee.draw(network, [unpack(each) for each in pack_all(posteriors)], members, generator=generator)
     if name == "ensemble":
         return Ensemble(network, posteriors, members)
     if name == "point-8bit":

@@ -86,6 +86,15 @@ class EarlyStopping:
         single = _members(seen, self.thresholds.unsqueeze(1))
         return single.to(torch.int8).cummin(0).values.bool()
 
+    def narrow(self, so_far: Tensor, probabilities: Tensor, time: int) -> Tensor:
+        """The sets `(batch, classes)` of a live signal after step `time`, from those before it, at first all classes.
+
+        Between checkpoints, and after the last, the sets stay as they are.
+        """
+        if time not in self.checkpoints:
+            return so_far
+        return so_far & _members(probabilities, self.thresholds[self.checkpoints.index(time)])
+
     def decide(self, probabilities: Tensor, max_size: int = 1) -> EarlyDecision:
         """Stop each example at the first checkpoint whose set has at most `max_size` classes, or at the last."""
         require(max_size >= 0, f"max_size must not be negative, but is {max_size}.")

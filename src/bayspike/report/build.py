@@ -8,17 +8,18 @@ import base64
 import contextlib
 import hashlib
 import os
-import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
+from typing import NamedTuple
 
+from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from bayspike.errors import UserError
-from bayspike.report.markup import Page, badge, embed_json, section, text
+from bayspike.report.markup import Page, Paragraph, Section, plain, templates
 from bayspike.report.panels import PANELS
-from bayspike.report.runs import HEADLINE, Comparison, Run, compare, load_runs, views
+from bayspike.report.runs import HEADLINE, Run, compare, load_runs, views
 
 SCRIPTS = ("theme.js", "plots.js", "stream.js", "page.js")
 
@@ -40,31 +41,30 @@ def build_page(runs: Sequence[Run]) -> str:
     """The whole page as text."""
     comparison = compare(runs)
     page = Page()
-    sections = []
+    sections: list[Section] = []
     for title, panel in PANELS:
         try:
-            sections.append(panel(comparison, page))
+            found = panel(comparison, page)
         except UserError as error:  # one unreadable file costs its panel, not the report
-            sections.append(
-                section(f"missing-{len(sections)}", title, "", f'<p class="missing">Not shown: {text(error)}</p>')
-            )
+            found = Section(f"missing-{len(sections)}", title, "", [Paragraph(f"Not shown: {error}", kind="missing")])
+        if found:
+            sections.append(found)
     static = files("bayspike.report") / "static"
     library = get_plotlyjs().replace("\r\n", "\n").replace("\r", "\n")
     script = "\n".join((static / name).read_text(encoding="utf-8") for name in SCRIPTS)
-    parts = {
-        "policy": _policy(library, script),
-        "title": text(_title(runs)),
-        "style": (static / "report.css").read_text(encoding="utf-8"),
-        "header": _header(runs, comparison),
-        "links": _links(sections),
-        "sections": "".join(sections),
-        "data": embed_json({"plots": page.plots, "streams": page.streams}),
-        "plotly": library,
-        "script": script,
-    }
-    template = (static / "page.html").read_text(encoding="utf-8")
-    # One pass over the template, so that nothing inside a part is taken for a place to fill.
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found.group(1)], template)
+    template = templates().get_template("page.html")
+    return template.render(
+        policy=_policy(library, script),
+        title=_title(runs),
+        runs=[_Line(_facts(run), run.simulated) for run in runs],
+        views=views(comparison),
+        headline=HEADLINE,
+        sections=sections,
+        data=plain({"plots": page.plots, "streams": page.streams}),
+        style=Markup((static / "report.css").read_text(encoding="utf-8")),
+        plotly=Markup(library),
+        script=Markup(script),
+    )
 
 
 def _policy(*scripts: str) -> str:
@@ -78,31 +78,15 @@ def _title(runs: Sequence[Run]) -> str:
     return (f"{len(runs)} runs: " if len(runs) > 1 else "") + " · ".join(experiments)
 
 
-def _header(runs: Sequence[Run], comparison: Comparison) -> str:
-    lines = []
-    for run in runs:
-        preset, started = run.config.get("preset"), str(run.environment.get("started") or "")
-        facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " ")]
-        lines.append(f"<li>{text(' · '.join(str(f) for f in facts if f))}{badge(run.simulated)}</li>")
-    warning = ""
-    if any(run.simulated for run in runs):
-        which = "" if all(run.simulated for run in runs) else " of runs marked so"
-        warning = f'<p class="warning">Simulated data: the inputs{which} were generated, not recorded.</p>'
-    choices = views(comparison)
-    menu = ""
-    if len(choices) > 1:
-        options = "".join(
-            f'<option value="{text(view)}">{"each method’s headline" if view == HEADLINE else text(view)}</option>'
-            for view in choices
-        )
-        menu = f'<label class="menu">Predictor <select id="view">{options}</select></label>'
-    return f'<h1>{text(_title(runs))}</h1><ul class="runs">{"".join(lines)}</ul>{warning}{menu}'
+class _Line(NamedTuple):
+    facts: str
+    simulated: bool
 
 
-def _links(sections: Sequence[str]) -> str:
-    """A table of contents from the headings that the panels wrote."""
-    found = [re.match(r'<section id="([\w-]+)"><h2>(.*?)</h2>', each) for each in sections if each]
-    return "".join(f'<a href="#{m.group(1)}">{m.group(2)}</a>' for m in found if m)
+def _facts(run: Run) -> str:
+    preset, started = run.config.get("preset"), str(run.environment.get("started") or "")
+    facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " ")]
+    return " · ".join(str(fact) for fact in facts if fact)
 
 
 def _write(path: Path, content: str) -> None:

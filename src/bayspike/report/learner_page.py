@@ -3,21 +3,21 @@
 One HTML file without scripts; its content security policy forbids them and every connection.
 """
 
+from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
 import torch
+from markupsafe import Markup
 
 from bayspike.continual.judging import score
 from bayspike.learner.answers import Answers, accuracy_by_class, enough, judge_of
 from bayspike.learner.file import load_state
 from bayspike.learner.state import LearnerState, bytes_of, posteriors_of
 from bayspike.posteriors.distributions import Gaussian
-from bayspike.report.markup import Cell, Row, card, section, size, table, text, whole, with_spread
+from bayspike.report.markup import Cell, Part, Row, Section, Table, size, templates, whole, with_spread
 from bayspike.seeds import generator_for
 from bayspike.storage.files import replacing
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def write_learner_report(path: Path, out: Path) -> Path:
@@ -31,15 +31,9 @@ def write_learner_report(path: Path, out: Path) -> Path:
 def learner_page(state: LearnerState, name: str) -> str:
     """The whole page as text."""
     answers = _on_held_back(state)
-    body = _facts(state) + _classes(state, answers) + _held_back(state, answers) + _posterior(state)
+    sections = [_facts(state), _classes(state, answers), _held_back(state, answers), _posterior(state)]
     style = (files("bayspike.report") / "static" / "report.css").read_text(encoding="utf-8")
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(POLICY)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{text(name)}</title><style>{style}</style></head>"
-        f"<body><header><h1>{text(name)}</h1></header><main>{body}</main></body></html>\n"
-    )
+    return templates().get_template("learner.html").render(title=name, style=Markup(style), sections=sections)
 
 
 def _on_held_back(state: LearnerState) -> list[Answers]:
@@ -48,7 +42,7 @@ def _on_held_back(state: LearnerState) -> list[Answers]:
     return [judge.predict(part, generator) for part in state.held_back]
 
 
-def _facts(state: LearnerState) -> str:
+def _facts(state: LearnerState) -> Section:
     recipe = state.recipe
     posterior, examples = bytes_of(state)
     layers = " → ".join(str(each) for each in (recipe.encoding.inputs, *recipe.network.hidden))
@@ -64,11 +58,10 @@ def _facts(state: LearnerState) -> str:
         "data": str(state.about.get("name", "of its own")),
         "seed": str(state.seed),
     }
-    rows = [Row((Cell(text(key), heading=True), Cell(text(value)))) for key, value in facts.items()]
-    return section("learner", "The learner", "", card("What it is", table(("", ""), rows)))
+    return Section("learner", "The learner", "", [_pairs(facts)])
 
 
-def _classes(state: LearnerState, answers: list[Answers]) -> str:
+def _classes(state: LearnerState, answers: list[Answers]) -> Section:
     stored = _count(state, [part.labels for part in state.memory])
     held = _count(state, [part.labels for part in state.held_back])
     truth = [state.classes[place] for part in state.held_back for place in part.labels.tolist()]
@@ -80,7 +73,7 @@ def _classes(state: LearnerState, answers: list[Answers]) -> str:
         rows.append(
             Row(
                 (
-                    Cell(text(name), heading=True),
+                    Cell(name, heading=True),
                     Cell(whole(state.seen[number]), state.seen[number]),
                     Cell(whole(stored[number]), stored[number]),
                     Cell(whole(held[number]), held[number]),
@@ -90,19 +83,19 @@ def _classes(state: LearnerState, answers: list[Answers]) -> str:
         )
     head = ("class", "examples seen", "stored", "held back", "accuracy on those held back")
     tasks = [
-        Row((Cell(str(k), k), Cell(text(task), heading=True), Cell(whole(len(part)), len(part))))
+        Row((Cell(str(k), k), Cell(task, heading=True), Cell(whole(len(part)), len(part))))
         for k, (task, part) in enumerate(zip(state.tasks, state.stored, strict=True), start=1)
     ]
-    body = card("Classes, in the order of the read-out", table(head, rows), wide=True)
+    parts: list[Part] = [Table(head, rows)]
     if tasks:
-        body += card("Tasks, in the order they came", table(("", "task", "examples stored"), tasks), wide=True)
-    return section("learnt", "What it has learnt", "", body)
+        parts.append(Table(("", "task", "examples stored"), tasks))
+    return Section("learnt", "What it has learnt", "", parts)
 
 
-def _held_back(state: LearnerState, answers: list[Answers]) -> str:
+def _held_back(state: LearnerState, answers: list[Answers]) -> Section:
     if not answers:
         lead = "No examples were held back; to judge it on others there is `bayspike evaluate --dataset`."
-        return section("held-back", "On examples it has not learnt from", text(lead), "")
+        return Section("held-back", "On examples it has not learnt from", lead, [])
     probabilities = torch.cat([each.probabilities for each in answers])
     scores = score(probabilities, torch.cat([part.labels for part in state.held_back]))
     foreign = float(torch.cat([each.foreign for each in answers]).double().mean())
@@ -118,11 +111,10 @@ def _held_back(state: LearnerState, answers: list[Answers]) -> str:
         measures["called foreign"] = f"not told yet: that takes {needed} examples held back"
     else:
         measures["called foreign"] = with_spread(foreign, None, percent=True)
-    rows = [Row((Cell(text(key), heading=True), Cell(text(value)))) for key, value in measures.items()]
-    return section("held-back", "On examples it has not learnt from", "", card("Scores", table(("", ""), rows)))
+    return Section("held-back", "On examples it has not learnt from", "", [_pairs(measures)])
 
 
-def _posterior(state: LearnerState) -> str:
+def _posterior(state: LearnerState) -> Section:
     rows = []
     for number, posterior in enumerate(posteriors_of(state)):
         spread = None
@@ -140,7 +132,7 @@ def _posterior(state: LearnerState) -> str:
             )
         )
     head = ("layer", "posterior", "mean size of a weight", "median standard deviation")
-    return section("posterior", "Its weights", "", card("Each layer", table(head, rows), wide=True))
+    return Section("posterior", "Its weights", "", [Table(head, rows)])
 
 
 def _count(state: LearnerState, labels: list[torch.Tensor]) -> list[int]:
@@ -148,3 +140,7 @@ def _count(state: LearnerState, labels: list[torch.Tensor]) -> list[int]:
     for each in labels:
         counts += torch.bincount(each, minlength=len(counts))
     return [int(count) for count in counts]
+
+
+def _pairs(facts: Mapping[str, str]) -> Table:
+    return Table(("", ""), [Row((Cell(key, heading=True), Cell(value))) for key, value in facts.items()])

@@ -1,13 +1,18 @@
-"""Pieces of the page. No string from a run is trusted: each passes through `text` (HTML), `label` (plotly) or JSON."""
+"""Pieces of the page: what the panels say, as values, and the templates that write it down.
+
+No string from a run is trusted: the templates escape each one, `label` does so for plotly, and JSON for the scripts.
+"""
 
 import html
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from functools import cache
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 LONGEST_TEXT = 400
 LONGEST_LABEL = 40  # in a plot, where a longer one would push the axes away
@@ -37,44 +42,56 @@ class Page:
     plots: dict[str, dict[str, Any]] = field(default_factory=dict)
     streams: list[dict[str, Any]] = field(default_factory=list)
 
-    def add_plot(self, plot: Plot) -> str:
-        """Keep the plot's data and return the element that will hold it."""
-        name = f"plot-{len(self.plots)}"
+    def add_plot(self, plot: Plot) -> "Placed":
+        """Keep the plot's data and return the place that it will take."""
         spec: dict[str, Any] = {"data": plot.traces, "layout": plot.layout}
         if plot.steps is not None:
             spec["steps"] = plot.steps
-        self.plots[name] = spec
-        return f'<div class="plot" id="{name}" style="height:{int(plot.height)}px"></div>'
+        placed = Placed(f"plot-{len(self.plots)}", plot.height)
+        self.plots[placed.name] = spec
+        return placed
 
 
-def text(value: Any) -> str:
-    """Any value as HTML text, safe in elements and in quoted attributes."""
-    return html.escape(shorten(value), quote=True)
+class Placed(NamedTuple):
+    """The element in which the page draws a plot."""
+
+    name: str
+    height: int
+
+
+@cache
+def templates() -> Environment:
+    """The templates: every value is escaped, and one that is not there is an error."""
+    found = Environment(
+        loader=PackageLoader("bayspike.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters["short"] = short
+    found.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False}
+    return found
 
 
 def label(value: Any, longest: int = LONGEST_LABEL) -> str:
     """Any value as text in a plot: plotly reads a little HTML, so what looks like it is written as entities."""
-    return html.escape(shorten(value, longest), quote=False)
+    return html.escape(short(value, longest), quote=False)
 
 
-def shorten(value: Any, longest: int = LONGEST_TEXT) -> str:
+def short(value: Any, longest: int = LONGEST_TEXT) -> str:
     string = str(value)
     return string if len(string) <= longest else string[: longest - 1] + "…"
 
 
-def embed_json(value: Any) -> str:
-    """JSON that may stand inside a script element: no `<`, `>` or `&` survives, NaN becomes null."""
-    packed = json.dumps(_plain(value), separators=(",", ":"), allow_nan=False)
-    return packed.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
-
-
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What JSON can hold: arrays become lists, and NaN null."""
     if isinstance(value, np.ndarray):
-        return _plain(value.tolist())
+        return plain(value.tolist())
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): plain(each) for key, each in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [plain(each) for each in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     return value
@@ -85,37 +102,62 @@ def rounded(values: Any, digits: int = 3) -> list[Any]:
     return np.round(np.asarray(values, dtype=np.float64), digits).tolist()  # type: ignore[no-any-return]
 
 
-def section(name: str, title: str, lead: str, body: str) -> str:
+@dataclass(frozen=True)
+class Part:
+    """Anything a section is made of; its class names the template that writes it."""
+
+    template: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class Section:
     """A panel; `lead` is our own text, one or two sentences."""
-    return (
-        f'<section id="{text(name)}"><h2>{text(title)}</h2>'
-        + (f'<p class="lead">{lead}</p>' if lead else "")
-        + body
-        + "</section>"
-    )
+
+    name: str
+    title: str
+    lead: str | Markup
+    parts: Sequence[Part]
 
 
-def card(title: str, body: str, *, views: Sequence[str] = (), simulated: Simulated = False, wide: bool = False) -> str:
+@dataclass(frozen=True)
+class Card:
     """A titled box. `views` names the choices of the predictor menu under which it is shown; none: always."""
-    return (
-        f'<figure class="card{" wide" if wide else ""}"{_views(views)}><figcaption>{text(title)}{badge(simulated)}'
-        f'<span class="note"></span></figcaption>{body}</figure>'
-    )
+
+    title: str
+    plot: Placed
+    views: Sequence[str] = ()
+    simulated: Simulated = False
+    wide: bool = False
 
 
-def badge(simulated: Simulated) -> str:
-    """A flag on whatever shows simulated data; "partly" where it shows real ones as well."""
-    words = "partly simulated data" if simulated == "partly" else "simulated data"
-    return f' <span class="badge">{words}</span>' if simulated else ""
+@dataclass(frozen=True)
+class Cards(Part):
+    """Boxes beside each other, and below them those that take the whole width."""
+
+    template = "cards.html"
+    cards: Sequence[Card]
+    below: Sequence[Card] = ()
+
+
+@dataclass(frozen=True)
+class Paragraph(Part):
+    """A heading, if there is one, and a text of a kind that the style sheet knows."""
+
+    template = "paragraph.html"
+    text: str
+    heading: str = ""
+    kind: str = "lead"
 
 
 class Cell(NamedTuple):
-    """A table cell of markup; `value` is what it sorts by, unrounded, `key` what it is."""
+    """A table cell; `value` is what it sorts by, unrounded, `key` what it is, `tag` a remark behind its text."""
 
-    content: str
+    text: str
     value: float | None = None
     key: str = ""
     heading: bool = False
+    simulated: Simulated = False
+    tag: str = ""
 
 
 class Row(NamedTuple):
@@ -126,40 +168,19 @@ class Row(NamedTuple):
     kind: str = ""  # a class of the style sheet
 
 
-def table(head: Sequence[str], rows: Sequence[Row], *, name: str = "", sortable: bool = False) -> str:
-    """A table; columns that hold a number are set to the right. Headings are text."""
-    numeric = [any(row.cells[k].value is not None for row in rows) for k in range(len(head))]
-    heading = "".join(f'<th scope="col"{_aligned(n)}>{text(h)}</th>' for h, n in zip(head, numeric, strict=True))
-    body = "".join(_row(row, numeric) for row in rows)
-    identity = f' id="{text(name)}"' if name else ""
-    return (
-        f'<div class="scroll"><table{" class=sortable" if sortable else ""}{identity}>'
-        f"<thead><tr>{heading}</tr></thead><tbody>{body}</tbody></table></div>"
-    )
+@dataclass(frozen=True)
+class Table(Part):
+    """A table; columns that hold a number are set to the right."""
 
+    template = "table.html"
+    head: Sequence[str]
+    rows: Sequence[Row]
+    name: str = ""
+    sortable: bool = False
 
-def _row(row: Row, numeric: Sequence[bool]) -> str:
-    cells = "".join(_cell(each, n) for each, n in zip(row.cells, numeric, strict=True))
-    return f"<tr{_views(row.views)}{_kind(row.kind)}>{cells}</tr>"
-
-
-def _cell(cell: Cell, numeric: bool) -> str:
-    tag, scope = ("th", ' scope="row"') if cell.heading else ("td", "")
-    value = f' data-value="{cell.value!r}"' if cell.value is not None else ""
-    key = f' data-key="{text(cell.key)}"' if cell.key else ""
-    return f"<{tag}{scope}{_aligned(numeric)}{value}{key}>{cell.content}</{tag}>"
-
-
-def _kind(kind: str) -> str:
-    return f' class="{kind}"' if kind else ""
-
-
-def _aligned(numeric: bool) -> str:
-    return ' class="n"' if numeric else ""
-
-
-def _views(views: Sequence[str]) -> str:
-    return f' data-views="{html.escape(json.dumps(list(views)))}"' if views else ""
+    @property
+    def numeric(self) -> list[bool]:
+        return [any(row.cells[k].value is not None for row in self.rows) for k in range(len(self.head))]
 
 
 def with_spread(mean: float | None, std: float | None, *, percent: bool = False, digits: int = 3) -> str:

@@ -2,9 +2,12 @@
 
 from bayspike.rules.base import Rule, initial_weights, state_bytes
 from bayspike.rules.bernoulli import BernoulliVI
+from bayspike.rules.bgd import BGD
 from bayspike.rules.ewc import EWC
 from bayspike.rules.gaussian import GaussianVI
+from bayspike.rules.mesu import MESU
 from bayspike.rules.sgd import SGD
+from bayspike.rules.si import SI
 from bayspike.rules.ste import STE
 from bayspike.rules.tacos import TACOS
 
@@ -16,6 +19,23 @@ RULES: dict[str, type] = {
     "bayes-binary": BernoulliVI,
     "ewc": EWC,
     "tacos": TACOS,
+    "mesu": MESU,
+    "bgd": BGD,
+    "si": SI,
 }
 
-__all__ = ["EWC", "RULES", "SGD", "STE", "TACOS", "BernoulliVI", "GaussianVI", "Rule", "initial_weights", "state_bytes"]
+__all__ = [
+    "BGD",
+    "EWC",
+    "MESU",
+    "RULES",
+    "SGD",
+    "SI",
+    "STE",
+    "TACOS",
+    "BernoulliVI",
+    "GaussianVI",
+    "Rule",
+    "initial_weights",
+    "state_bytes",
+]

@@ -10,11 +10,12 @@ state it is given: the old state is spent.
     posterior(state)          the distribution over the weights, for predictors
 
 To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
-`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`).
+`rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`); with `at(pace)` it may have
+units of its own.
 """
 
 import math
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,6 +26,24 @@ from bayspike.spiking.network import Drive
 
 State = Any  # a NamedTuple of tensors, private to its rule
 IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on
+
+
+class Pace(NamedTuple):
+    """What a rule in natural units has to know of a mini-batch and of the task it belongs to."""
+
+    batch: int  # examples of the mini-batch
+    steps: int  # time-steps of an example
+    examples: float = math.inf  # presentations of the whole task
+    observations: float = 1.0  # how many independent observations the steps of one example are worth
+    stored: float = 0.0  # stored examples of each earlier class
+    first: bool = True  # whether no task came before
+
+
+@runtime_checkable
+class Paced(Protocol):
+    """A rule in units of its own, which become rates once the pace is known."""
+
+    def at(self, pace: Pace) -> "Rule": ...
 
 
 class Rule(Protocol):

@@ -81,7 +81,7 @@ def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
     _check_device(config.device)
     torch.set_num_threads(config.threads)
     dataset = load_data(experiment, config.data)
-    stream = experiment.stream(dataset)
+    stream = (experiment.presets[config.preset].stream or experiment.stream)(dataset)
     facts = to_plain(describe_data(dataset, stream))
     return Workbench(replace(config, dataset=facts, simulated=dataset.simulated), experiment, dataset, stream)
 

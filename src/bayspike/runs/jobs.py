@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from bayspike.continual.methods import method
@@ -17,8 +18,9 @@ from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
 from bayspike.learner.file import has_name, save_state
 from bayspike.learner.from_stream import learner_of_stream
-from bayspike.learning.batch import BatchReport
+from bayspike.learning.batch import BatchReport, posteriors
 from bayspike.learning.health import check_batch
+from bayspike.posteriors.distributions import spread_by_input
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import MetricsLog, RunDirectory, locked
 from bayspike.runs.examination import headline, interim
@@ -29,7 +31,7 @@ from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.results import job_result
 from bayspike.runs.tensorboard import EventWriter, open_writer
 from bayspike.spiking.denormals import flushed_denormals
-from bayspike.storage.files import write_arrays, write_json
+from bayspike.storage.files import read_lines, write_arrays, write_json
 from bayspike.storage.plain import to_plain
 
 SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
@@ -99,6 +101,8 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
             log.close()
         _write_learner(run, bench, prepared, final)
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
+        spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if entry["kind"] == "spread"]
+        arrays["spread"] = np.array(spread, dtype=np.float32)
         write_arrays(run.arrays(job.name), arrays)
         write_json(run.result(job.name), result)  # last: it says that the job is done
     best = result["final"][result["headline_predictor"]]["overall"]
@@ -205,6 +209,8 @@ class _Diary:
             self.events.evaluation(job.name, step, plain)
         if judged:
             self._keep_best(now)
+        if now.batch == len(plan):
+            self.log.append({"kind": "spread", "job": job.name, "task": task, "batch": now.batch, **self._spread(now)})
         if self.stop.asked:
             self.save(now)
             raise Interrupted
@@ -228,6 +234,11 @@ class _Diary:
         accuracies = [each.overall.accuracy for each in now.evaluations if each.predictor == first and each.batch]
         if accuracies and accuracies[-1] >= max(accuracies):
             checkpoints.save(self.run.checkpoints(self.prepared.job.name), checkpoints.BEST, *self._packed(now))
+
+    def _spread(self, now: Progress) -> dict[str, Any]:
+        """How unsure the learner is of each input at the end of a task, in four digits; empty for a point."""
+        first = posteriors(self.prepared.rule, now.states)[0]
+        return {"std": [float(f"{value:.4g}") for value in spread_by_input(first).tolist()]}
 
     def _packed(self, now: Progress) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         job, config = self.prepared.job, self.bench.config

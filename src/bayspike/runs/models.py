@@ -1,4 +1,4 @@
-"""A trained network, ready to predict: the newest checkpoint of one of a run's jobs, or a learner's own file."""
+"""A trained network, ready to predict: the newest checkpoint of a run's job, a packed posterior, a learner's file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +19,7 @@ from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.watching import ForeignRule
 from bayspike.runs.checkpoints import load, steps, unpack_progress
+from bayspike.runs.packed import NAME, is_packed, packed_posteriors
 from bayspike.runs.plan.prepare import stratified
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.plain import from_plain
@@ -43,7 +44,8 @@ class Model:
 
 
 def load_model(path: Path, job: str | None = None) -> Model:
-    """The model of a learner's file, a checkpoint, a job's folder of checkpoints, or a run directory (of its `job`)."""
+    """The model of a learner's file, a checkpoint, a job's folder of checkpoints, a run directory (of its `job`), or a
+    packed posterior."""
     if is_learner_file(path):
         return _model_of_learner(path)
     file = find_checkpoint(path, job)
@@ -52,6 +54,8 @@ def load_model(path: Path, job: str | None = None) -> Model:
     require(isinstance(about, dict), f"{file} does not say which network it belongs to.")
     assert isinstance(about, dict)
     network = build(from_plain(NetworkConfig, about["network"], f"{file}: network"))
+    if "packed" in checkpoint.header:
+        return Model(file, network, packed_posteriors(checkpoint, network, file), about["method"], about)
     rule = build_rule(about["method"], about["rule"])
     progress = unpack_progress(checkpoint, network, rule, file)
     return Model(file, network, posteriors(rule, progress.states), about["method"], about)
@@ -112,6 +116,8 @@ def find_checkpoint(path: Path, job: str | None = None) -> Path:
     if path.is_file() or path.with_suffix(".json").is_file():
         return path
     require(path.is_dir(), f"{path} is neither a checkpoint nor a directory that holds one.")
+    if is_packed(path):
+        return path / f"{NAME}.json"
     if steps(path):
         return steps(path)[-1]
     root = path / "checkpoints" if (path / "checkpoints").is_dir() else path

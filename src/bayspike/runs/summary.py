@@ -66,6 +66,7 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fixed_point": _fixed_point(results),
         "chip": _chip(results),
         "ood_auroc": _ood(results, headline),
+        "controls": _controls(results),
     }
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
@@ -101,6 +102,26 @@ def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     return {name: spread([each[name] for each in found]) for name in found[0] if name != "examples"} | {
         "examples": found[0]["examples"]
     }
+
+
+def _controls(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """The committee (or the point) beside its controls; each measure over the seeds, with every seed's own value."""
+    found = [each.get("controls") for each in results]  # a result of version 0.1 has none
+    if not all(found):
+        return None
+    tables: list[Mapping[str, Mapping[str, Any]]] = [each["scores"] for each in found if each]
+    return {
+        name: {
+            measure: None if value is None else _each_seed([table[name][measure] for table in tables])
+            for measure, value in first.items()
+            if measure != "about"
+        }
+        for name, first in tables[0].items()
+    }
+
+
+def _each_seed(values: Sequence[float]) -> dict[str, Any]:
+    return {**spread(values), "seeds": list(values)}
 
 
 def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:

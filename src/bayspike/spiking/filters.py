@@ -121,6 +121,16 @@ class Resonator:
         return self.gain * self.decay**age * torch.cos(2 * math.pi / self.period * age)
 
 
+def independent_steps(filter: Filter, time: int) -> float:
+    """How many independent observations `time` steps of traces amount to: time·Σα²/(Σ|α|)², from 1 to `time`.
+
+    Traces of spikes that are independent from step to step have the autocorrelation of the kernel; a mean over them
+    has the variance of a mean over this many independent ones. For one exponential: time·(1 − m)/(1 + m).
+    """
+    kernel = filter.kernel(max(time, 2))
+    return min(float(time), max(1.0, time * float(kernel.square().sum() / kernel.abs().sum().square())))
+
+
 def _silence(batch: int, inputs: int, dtype: torch.dtype, device: torch.device) -> TraceState:
     hidden, trace = torch.zeros(2, batch, inputs, dtype=dtype, device=device)
     return TraceState(hidden, trace)

@@ -35,6 +35,7 @@ class LocalGradient(NamedTuple):
     drive: Drive
     pre_spikes: Tensor  # (batch, inputs), as they arrived
     post_spikes: Tensor  # (batch, neurons)
+    evidence: Tensor | None = None  # what each example counts as evidence, (batch, 1); None: one. See `train_batch`
 
     @property
     def batch(self) -> int:
@@ -51,6 +52,11 @@ class LocalGradient(NamedTuple):
     def squared(self) -> "LocalGradient":
         """Every example's gradient squared element by element: again an outer product, that of the squared factors."""
         return self._replace(delta=self.delta.square(), pre=self.pre.square())
+
+    def evidence_of_delta(self) -> Tensor:
+        """delta², each example's weighed by what it counts as evidence."""
+        squared = self.delta.square()
+        return squared if self.evidence is None else squared.mul_(self.evidence)
 
     def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
         """buffer ← keep·buffer + rate·mean, inside the product."""
@@ -71,12 +77,17 @@ def local_error(layer: Layer, spikes: Tensor, targets: Tensor) -> LocalError:
 
 
 def local_gradient(
-    layer: Layer, done: LayerStep, drive: Drive, spikes_in: Tensor, targets: Tensor
+    layer: Layer,
+    done: LayerStep,
+    drive: Drive,
+    spikes_in: Tensor,
+    targets: Tensor,
+    evidence: Tensor | None = None,
 ) -> tuple[LocalGradient, Tensor]:
     """The gradient of one layer at one time-step, and the layer's probabilities."""
     probabilities, error = local_error(layer, done.spikes, targets)
     delta = error.mul_(layer.neuron.post(done.potential))
-    return LocalGradient(delta, done.pre, drive, spikes_in, done.spikes), probabilities
+    return LocalGradient(delta, done.pre, drive, spikes_in, done.spikes, evidence), probabilities
 
 
 def one_hot_targets(labels: Tensor, classes: int, dtype: torch.dtype) -> Tensor:

@@ -8,7 +8,9 @@ import contextlib
 import json
 import math
 import os
+import shutil
 import struct
+import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +40,42 @@ def replacing(path: Path) -> Iterator[Path]:
         _sync_folder(path.parent)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def replacing_folder(out: Path) -> Iterator[Path]:
+    """A folder to write files to; when the block ends well it takes the place of `out`, flushed to the disk.
+
+    An old folder is moved away first and removed last.
+    """
+    out.parent.mkdir(parents=True, exist_ok=True)
+    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        yield staging
+        staging.chmod(0o755)
+        for path in staging.iterdir():
+            with path.open("rb") as stream:
+                os.fsync(stream.fileno())
+        _sync_folder(staging)
+        _move(staging, out)
+        _sync_folder(out.parent)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move(staging: Path, out: Path) -> None:
+    if not out.exists():
+        os.rename(staging, out)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+    os.rename(out, old / out.name)
+    try:
+        os.rename(staging, out)
+    except OSError:
+        os.rename(old / out.name, out)
+        raise
+    finally:
+        shutil.rmtree(old, ignore_errors=True)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -29,8 +29,9 @@ _CORNER = 48  # of the part of the sensor where the digits move, once x is mirro
 _NAME = re.compile(r"mnist_(\d)_scale04_(\d{4})\.aedat")
 _MAX_RECORDING = 2**26
 HOW = (
-    "Get it with `bayspike data get mnist_dvs` (6.4 GB), or by hand: grabbed_data0.zip to grabbed_data9.zip from "
-    "http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/ into the folder mnist_dvs there."
+    "Get grabbed_data0.zip to grabbed_data9.zip (6.4 GB) by hand from "
+    "http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/ into the folder mnist_dvs there; "
+    "`bayspike data get mnist_dvs` names them one by one with their md5."
 )
 STAND_IN = "mnist_dvs_simulated"
 

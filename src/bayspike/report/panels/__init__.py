@@ -1,9 +1,10 @@
-"""The panels of the report in the order they are read. Each gives its markup, or nothing if its data are missing."""
+"""The panels of the report in the order they are read. Each gives a section, or none if its data are missing."""
 
 from collections.abc import Callable
 
-from bayspike.report.markup import Page
+from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
+    controls,
     figures,
     foreign,
     headline,
@@ -11,6 +12,7 @@ from bayspike.report.panels import (
     over_time,
     provenance,
     reliability,
+    sets,
     stream,
     training,
     two_moons,
@@ -18,7 +20,7 @@ from bayspike.report.panels import (
 )
 from bayspike.report.runs import Comparison
 
-Panel = Callable[[Comparison, Page], str]
+Panel = Callable[[Comparison, Page], Section | None]
 
 PANELS: tuple[tuple[str, Panel], ...] = (
     ("Results", headline.panel),
@@ -26,7 +28,9 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Decisions as events arrive", stream.panel),
     ("Calibration", reliability.panel),
     ("Over time", over_time.panel),
+    ("Prediction sets", sets.panel),
     ("Foreign inputs", foreign.panel),
+    ("Is it the posterior?", controls.panel),
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),

@@ -1,10 +1,14 @@
 """The run's figures with their captions, as pictures inside the page."""
 
 import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bayspike.report.markup import Page, badge, section, text
+from markupsafe import Markup
+
+from bayspike.report.markup import Page, Part, Section
 from bayspike.report.reading import sequence
 from bayspike.report.runs import Comparison, Run
 
@@ -12,27 +16,37 @@ MOST_BYTES = 12 << 20  # of all pictures together; beyond it only the captions a
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+class Picture(NamedTuple):
+    """A figure with its PNG in base64, if there is one."""
+
+    title: str
+    caption: str
+    png: str | None
+    simulated: bool
+
+
+@dataclass(frozen=True)
+class Pictures(Part):
+    """The figures, folded away."""
+
+    template = "pictures.html"
+    pictures: Sequence[Picture]
+
+
+def panel(comparison: Comparison, page: Page) -> Section | None:
     del page
-    parts, left = [], MOST_BYTES
+    pictures, left = [], MOST_BYTES
     for run in comparison.runs:
         for entry in run.figures:
-            picture = _picture(run, entry, left)
-            left -= len(picture or "")
-            title = (
-                text(entry.get("name", "figure"))
-                if len(comparison.runs) == 1
-                else text(f"{run.name}: {entry.get('name')}")
-            )
-            image = f'<img alt="{title}" loading="lazy" src="data:image/png;base64,{picture}">' if picture else ""
-            caption = text(entry.get("caption", ""))
-            caption = f"<figcaption><b>{title}</b>{badge(run.simulated)} {caption}</figcaption>"
-            parts.append(f'<figure class="picture">{image}{caption}</figure>')
-    if not parts:
-        return ""
+            png = _picture(run, entry, left)
+            left -= len(png or "")
+            name = str(entry.get("name", "figure"))
+            title = name if len(comparison.runs) == 1 else f"{run.name}: {name}"
+            pictures.append(Picture(title, str(entry.get("caption", "")), png, run.simulated))
+    if not pictures:
+        return None
     lead = "Drawn for print; the same files, with their numbers as CSV, are in the run's folder <code>figures</code>."
-    body = f"<details><summary>{len(parts)} figures</summary>{''.join(parts)}</details>"
-    return section("figures", "Figures", lead, body)
+    return Section("figures", "Figures", Markup(lead), [Pictures(pictures)])
 
 
 def _picture(run: Run, entry: dict[str, Any], most: int) -> str | None:

@@ -4,45 +4,45 @@ from typing import Any
 
 import numpy as np
 
-from bayspike.report.markup import Cell, Page, Plot, Row, badge, card, label, rounded, section, table, text, with_spread
+from bayspike.report.markup import Card, Cards, Cell, Page, Part, Plot, Row, Section, Table, label, rounded, with_spread
 from bayspike.report.measures import Foreign, foreign_over_time, over_seeds
 from bayspike.report.panels.over_time import DASHES
 from bayspike.report.panels.reliability import CENTRES
-from bayspike.report.panels.slider import slider
+from bayspike.report.panels.slider import Slider
 from bayspike.report.runs import Comparison, Series, assign_views, legend_name, simulated_among, views
 
 SCORES = {"confidence": "one minus confidence", "entropy": "entropy", "mutual_information": "mutual information"}
 MEASURES = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR95"}
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     found = {series: each for series in comparison.series if (each := foreign_over_time(series)) is not None}
     assigned = assign_views(comparison, list(found))
     cards = []
     for series, each in found.items():
-        body = page.add_plot(_histograms(each))
-        cards.append(card(series.name, body, views=assigned[series], simulated=series.run.simulated))
+        place = page.add_plot(_histograms(each))
+        cards.append(Card(series.name, place, views=assigned[series], simulated=series.run.simulated))
     lines = []
     for view in views(comparison):
         shown = [(series, each) for series, each in found.items() if view in assigned[series]]
         if shown:
             simulated = simulated_among([series for series, _ in shown])
-            body = page.add_plot(_areas(shown))
+            place = page.add_plot(_areas(shown))
             lines.append(
-                card("AUROC of one minus the confidence over t", body, views=[view], simulated=simulated, wide=True)
+                Card("AUROC of one minus the confidence over t", place, views=[view], simulated=simulated, wide=True)
             )
     scores = _scores(comparison)
     if not cards and not scores:
-        return ""
+        return None
     lead = (
         "A model that knows what it does not know is less sure of foreign inputs (hatched) than of its own (filled). "
         "AUROC is how well a score tells them apart; 0.5 is chance."
     )
-    parts = scores
+    parts: list[Part] = [scores] if scores else []
     if cards:
         steps = max(len(each.auroc) for each in found.values())
-        parts += slider("foreign", steps) + f'<div class="cards">{"".join(cards)}</div>{"".join(lines)}'
-    return section("foreign", "Foreign inputs", lead, parts)
+        parts += [Slider("foreign", steps), Cards(cards, below=lines)]
+    return Section("foreign", "Foreign inputs", lead, parts)
 
 
 def _histograms(each: Foreign) -> Plot:
@@ -90,7 +90,7 @@ def _areas(shown: list[tuple[Series, Foreign]]) -> Plot:
     return Plot(traces, layout, height=280 + 20 * len(shown))
 
 
-def _scores(comparison: Comparison) -> str:
+def _scores(comparison: Comparison) -> Table | None:
     """The final scores of the results, which judge all test examples."""
     rows = []
     scored = [series for series in comparison.series if series.jobs[0].result.get("ood")]
@@ -103,8 +103,8 @@ def _scores(comparison: Comparison) -> str:
                     Cell(with_spread(*(value or (None, None))), value=value[0] if value else None, key=measure)
                     for measure, value in values.items()
                 ]
-                title = text(series.name) + badge(series.run.simulated)
-                rows.append(Row([Cell(title, heading=True), Cell(name), *cells], shown[series]))
+                title = Cell(series.name, heading=True, simulated=series.run.simulated)
+                rows.append(Row([title, Cell(name), *cells], shown[series]))
     if not rows:
-        return ""
-    return table(["Method", "Score", *MEASURES.values()], rows, name="foreign-scores", sortable=True)
+        return None
+    return Table(["Method", "Score", *MEASURES.values()], rows, name="foreign-scores", sortable=True)

@@ -3,17 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from markupsafe import Markup
+
 from bayspike.report.markup import (
     Cell,
     Page,
+    Paragraph,
+    Part,
     Row,
-    badge,
+    Section,
+    Table,
     duration,
     energy,
-    section,
     size,
-    table,
-    text,
     whole,
     with_spread,
 )
@@ -30,13 +32,13 @@ CONTINUAL = {
 }
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     del page  # nothing to plot here
     runs = comparison.runs
     columns = [key for key in HEADINGS if key != "ood_auroc" or any(_has_foreign(run) for run in runs)]
     rows = [row for run in runs for row in _rows(run, columns, several=len(runs) > 1)]
     if not rows:
-        return ""
+        return None
     head = [*(["Run"] if len(runs) > 1 else []), "Method", "Predictor", *(HEADINGS[c] for c in columns), "Seeds"]
     lead = (
         "Final scores on the test data, mean ± standard deviation over seeds. Higher accuracy is better, lower ECE, "
@@ -44,8 +46,8 @@ def panel(comparison: Comparison, page: Page) -> str:
         "The menu above adds further predictors. A click on a heading sorts."
     )
     notes = dict.fromkeys(str(run.summary["paper_note"]) for run in runs if run.summary.get("paper_note"))
-    body = table(head, rows, name="headline", sortable=True) + "".join(f'<p class="lead">{text(n)}</p>' for n in notes)
-    return section("results", "Results", lead, body + _continual(comparison) + _costs(comparison))
+    parts = [Table(head, rows, name="headline", sortable=True), *map(Paragraph, notes)]
+    return Section("results", "Results", Markup(lead), [*parts, *_continual(comparison), *_costs(comparison)])
 
 
 def _has_foreign(run: Run) -> bool:
@@ -70,7 +72,7 @@ def _score_cells(scores: Mapping[str, Any], columns: list[str]) -> list[Cell]:
 
 
 def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
-    first = [Cell(text(run.name))] if several else []
+    first = [Cell(run.name)] if several else []
     of_paper = list(published(run.summary.get("paper")))
     methods = {job.label: job.method for job in run.jobs}
     for name, scores in run.methods.items():
@@ -86,13 +88,13 @@ def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
             same = [entry for entry in same if entry not in beside]
             measured = _score_cells(each, columns)
             if predictor == headline:
-                title = Cell(text(name) + badge(run.simulated), heading=True)
+                title = Cell(name, heading=True, simulated=run.simulated)
                 seen = Cell(whole(count), value=None if count is None else float(count))
-                yield Row([*first, title, Cell(text(predictor)), *measured, seen])
+                yield Row([*first, title, Cell(predictor), *measured, seen])
             else:
                 views = [] if beside else [view_of(predictor)]
-                title = Cell(text(name) + badge(run.simulated))
-                yield Row([*first, title, Cell(text(predictor)), *measured, Cell("")], views, "minor")
+                title = Cell(name, simulated=run.simulated)
+                yield Row([*first, title, Cell(predictor), *measured, Cell("")], views, "minor")
             yield from (_paper_row(first, *entry, columns) for entry in beside)
         yield from (_paper_row(first, *entry, columns) for entry in same)
     yield from (_paper_row(first, *entry, columns) for entry in of_paper)
@@ -101,8 +103,8 @@ def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
 def _paper_row(first: list[Cell], name: str, scores: Mapping[str, Any], columns: list[str]) -> Row:
     cells = [
         *first,
-        Cell(f'{text(name)} <span class="tag">paper</span>', heading=True),
-        Cell(text(scores.get("predictor") or "–")),
+        Cell(name, heading=True, tag="paper"),
+        Cell(str(scores.get("predictor") or "–")),
         *_score_cells(scores, columns),
         Cell("–"),
     ]
@@ -125,7 +127,7 @@ def published(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, An
                 yield from published(entry, f"{name}, {key}" if name else str(key))
 
 
-def _continual(comparison: Comparison) -> str:
+def _continual(comparison: Comparison) -> list[Part]:
     found = {
         series: {key: over_seeds(series, "continual", series.predictor, key) for key in CONTINUAL}
         for series in comparison.series
@@ -138,18 +140,20 @@ def _continual(comparison: Comparison) -> str:
             Cell(with_spread(*(value or (None, None)), percent=True), value=value[0] if value else None, key=key)
             for key, value in values.items()
         ]
-        rows.append(Row([Cell(text(series.name) + badge(series.run.simulated), heading=True), *cells], shown[series]))
+        title = Cell(series.name, heading=True, simulated=series.run.simulated)
+        rows.append(Row([title, *cells], shown[series]))
     if not rows:
-        return ""
+        return []
     lead = (
-        '<h3>Continual learning</h3><p class="lead">Forgetting: mean drop from a task\'s best accuracy to its last '
+        "Forgetting: mean drop from a task's best accuracy to its last "
         "(lower is better). Backward transfer: change since the task was first learnt (negative: harm by later tasks). "
-        "Plasticity: accuracy just after learning.</p>"
+        "Plasticity: accuracy just after learning."
     )
-    return lead + table(["Method", *CONTINUAL.values()], rows, name="continual", sortable=True)
+    scores = Table(["Method", *CONTINUAL.values()], rows, name="continual", sortable=True)
+    return [Paragraph(lead, heading="Continual learning"), scores]
 
 
-def _costs(comparison: Comparison) -> str:
+def _costs(comparison: Comparison) -> list[Part]:
     seen: dict[tuple[str, str], Series] = {}
     for series in comparison.series:
         seen.setdefault((series.run.name, series.label), series)
@@ -166,7 +170,7 @@ def _costs(comparison: Comparison) -> str:
         rows.append(
             Row(
                 [
-                    Cell(text(title) + badge(series.run.simulated), heading=True),
+                    Cell(title, heading=True, simulated=series.run.simulated),
                     Cell(whole(values[0]), value=values[0], key="parameters"),
                     Cell(size(total), value=total, key="memory_bytes"),
                     Cell(
@@ -181,7 +185,7 @@ def _costs(comparison: Comparison) -> str:
             )
         )
     if not rows:
-        return ""
+        return []
     head = [
         "Method",
         "Parameters",
@@ -194,7 +198,7 @@ def _costs(comparison: Comparison) -> str:
         "Energy a decision",
     ]
     lead = (
-        '<h3>Cost</h3><p class="lead">Memory: all that a learner keeps, its rule\'s state and the stored examples. '
-        "Energy: an estimate from counted spikes and synaptic operations, on the chip, for all members together.</p>"
+        "Memory: all that a learner keeps, its rule's state and the stored examples. "
+        "Energy: an estimate from counted spikes and synaptic operations, on the chip, for all members together."
     )
-    return lead + table(head, rows, name="costs", sortable=True)
+    return [Paragraph(lead, heading="Cost"), Table(head, rows, name="costs", sortable=True)]

@@ -1,13 +1,13 @@
 """Accuracy on every task after each training stage."""
 
-from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, label, rounded
 from bayspike.report.measures import matrix
 from bayspike.report.runs import Comparison, assign_views
 
 MOST_WRITTEN = 10  # more tasks than this and the numbers would not be readable in their cells
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     cards = []
     found = {series: values for series in comparison.series if (values := matrix(series)) is not None}
     found = {series: values for series, values in found.items() if values.shape[1] > 1}
@@ -47,9 +47,9 @@ def panel(comparison: Comparison, page: Page) -> str:
                 "showgrid": False,
             },
         }
-        body = page.add_plot(Plot([heat], layout, height=320))
-        cards.append(card(series.name, body, views=shown[series], simulated=series.run.simulated))
+        place = page.add_plot(Plot([heat], layout, height=320))
+        cards.append(Card(series.name, place, views=shown[series], simulated=series.run.simulated))
     if not cards:
-        return ""
+        return None
     lead = "Accuracy in per cent on every task (column) after each training stage (row), mean over seeds."
-    return section("matrices", "Accuracy matrices", lead, f'<div class="cards">{"".join(cards)}</div>')
+    return Section("matrices", "Accuracy matrices", lead, [Cards(cards)])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, label, rounded
 from bayspike.report.measures import MEASURES, Spread, curves_over_time
 from bayspike.report.runs import HEADLINE, Comparison, Series, assign_views, legend_name, simulated_among, views
 
@@ -12,7 +12,7 @@ AXES = {"accuracy": ("y", "accuracy"), "ece": ("y2", "ECE"), "confidence": ("y3"
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     found = {series: curves for series in comparison.series if (curves := curves_over_time(series)) is not None}
     assigned = assign_views(comparison, list(found))
     cards = []
@@ -20,17 +20,15 @@ def panel(comparison: Comparison, page: Page) -> str:
         shown = [(series, curves) for series, curves in found.items() if view in assigned[series]]
         if shown:
             simulated = simulated_among([series for series, _ in shown])
-            body = page.add_plot(_plot(shown))
-            cards.append(card(_title(view), body, views=[view], simulated=simulated, wide=True))
+            place = page.add_plot(_plot(shown))
+            cards.append(Card(_title(view), place, views=[view], simulated=simulated, wide=True))
     if not cards:
-        return ""
+        return None
     lead = (
         "The decision at t is the one given if the signal stopped there. Stored subset of the test data; "
         "lines are means over seeds, bands one standard deviation."
     )
-    return section(
-        "over-time", "Accuracy, ECE and confidence over time", lead, f'<div class="cards">{"".join(cards)}</div>'
-    )
+    return Section("over-time", "Accuracy, ECE and confidence over time", lead, [Cards(cards)])
 
 
 def _title(view: str) -> str:

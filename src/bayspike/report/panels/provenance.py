@@ -1,50 +1,68 @@
 """What was run, what was reduced against the paper, on what data, and in which environment."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
-from bayspike.report.markup import Cell, Page, Row, badge, section, shorten, table, text
+from bayspike.report.markup import Cell, Page, Part, Row, Section, Table, short
 from bayspike.report.reading import mapping, sequence
 from bayspike.report.runs import Comparison, Run
 
 MOST_ROWS = 600
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+class Fold(NamedTuple):
+    """A table that can be folded away; left out where it has no rows."""
+
+    title: str
+    table: Table
+    opened: bool
+    kind: str = ""  # a class of the style sheet
+
+
+@dataclass(frozen=True)
+class Provenance(Part):
+    """What is known of one run."""
+
+    template = "provenance.html"
+    title: str
+    simulated: bool
+    protocol: str
+    reduced: Sequence[str]
+    folds: Sequence[Fold]
+
+
+def panel(comparison: Comparison, page: Page) -> Section:
     del page
-    body = "".join(_run(run, several=len(comparison.runs) > 1) for run in comparison.runs)
-    return section("provenance", "Configuration and provenance", "", body)
+    parts = [_run(run, several=len(comparison.runs) > 1) for run in comparison.runs]
+    return Section("provenance", "Configuration and provenance", "", parts)
 
 
-def _run(run: Run, *, several: bool) -> str:
-    parts = [f"<h3>{text(run.name)}{badge(run.simulated)}</h3>" if several else ""]
+def _run(run: Run, *, several: bool) -> Provenance:
     protocol = run.summary.get("protocol")
-    if isinstance(protocol, str):
-        parts.append(f"<p>{text(protocol)}</p>")
-    reduced = [str(each) for each in sequence(run.config.get("reduced"))]
-    if reduced:
-        items = "".join(f"<li>{text(each)}</li>" for each in reduced)
-        parts.append(f'<h4>Reduced against the paper</h4><ul class="reduced">{items}</ul>')
-    else:
-        parts.append("<p>Nothing is recorded as reduced against the paper.</p>")
-    parts.append(_details("Methods", _methods(run), opened=True))
-    shown: list[tuple[str, Any, bool]] = [
-        ("Data set", mapping(run.config.get("dataset")), True),
-        ("Environment", run.environment, True),
-        ("Configuration", {k: v for k, v in run.config.items() if k not in ("reduced", "dataset", "methods")}, False),
-        ("Protocol", mapping(protocol), False),
+    settings = {k: v for k, v in run.config.items() if k not in ("reduced", "dataset", "methods")}
+    folds = [
+        Fold("Methods", _methods(run), opened=True, kind="methods"),
+        Fold("Data set", _settings(mapping(run.config.get("dataset"))), opened=True),
+        Fold("Environment", _settings(run.environment), opened=True),
+        Fold("Configuration", _settings(settings), opened=False),
+        Fold("Protocol", _settings(mapping(protocol)), opened=False),
     ]
-    for title, value, opened in shown:
-        rows = [Row([Cell(text(key), heading=True), Cell(text(each))]) for key, each in flat(value)][:MOST_ROWS]
-        parts.append(_details(title, table(["", ""], rows) if rows else "", opened=opened))
-    return f'<div class="provenance">{"".join(parts)}</div>'
+    return Provenance(
+        title=run.name if several else "",
+        simulated=run.simulated,
+        protocol=protocol if isinstance(protocol, str) else "",
+        reduced=[str(each) for each in sequence(run.config.get("reduced"))],
+        folds=folds,
+    )
 
 
-def _details(title: str, body: str, *, opened: bool) -> str:
-    return f"<details{' open' if opened else ''}><summary>{title}</summary>{body}</details>" if body else ""
+def _settings(value: Mapping[str, Any]) -> Table:
+    rows = [Row([Cell(key, heading=True), Cell(each)]) for key, each in flat(value)]
+    return Table(["", ""], rows[:MOST_ROWS])
 
 
-def _methods(run: Run) -> str:
+def _methods(run: Run) -> Table:
     """Every hyper-parameter, one column a method; those in which the methods differ stand out."""
     methods = [dict(flat(each)) for each in sequence(run.config.get("methods")) if isinstance(each, dict)]
     names = [each.pop("label", str(k + 1)) for k, each in enumerate(methods)]
@@ -52,8 +70,8 @@ def _methods(run: Run) -> str:
     for key in dict.fromkeys(key for each in methods for key in each):
         values = [each.get(key, "") for each in methods]
         kind = "" if len(set(values)) > 1 else "minor"
-        rows.append(Row([Cell(text(key), heading=True), *(Cell(text(value)) for value in values)], kind=kind))
-    return f'<div class="methods">{table(["", *names], rows[:MOST_ROWS])}</div>' if rows else ""
+        rows.append(Row([Cell(key, heading=True), *map(Cell, values)], kind=kind))
+    return Table(["", *names], rows[:MOST_ROWS])
 
 
 def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -64,7 +82,7 @@ def flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
     elif isinstance(value, list) and any(isinstance(each, dict | list) for each in value):
         for index, each in enumerate(value):
             key = str(mapping(each).get("label", index))
-            yield from flat(each, f"{name}[{shorten(key)}]")
+            yield from flat(each, f"{name}[{short(key)}]")
     elif isinstance(value, list):
         yield name, ", ".join(str(each) for each in value)
     else:

@@ -2,32 +2,31 @@
 
 import numpy as np
 
-from bayspike.report.markup import Page, Plot, card, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, rounded
 from bayspike.report.measures import BINS, Bins, reliability_over_time
-from bayspike.report.panels.slider import slider
+from bayspike.report.panels.slider import Slider
 from bayspike.report.runs import Comparison, assign_views
 
 CENTRES = [round((m + 0.5) / BINS, 4) for m in range(BINS)]
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     cards, longest = [], 0
     found = {series: bins for series in comparison.series if (bins := reliability_over_time(series)) is not None}
     shown = assign_views(comparison, list(found))
     for series, bins in found.items():
         longest = max(longest, len(bins.counts))
-        body = page.add_plot(_plot(bins))
-        cards.append(card(series.name, body, views=shown[series], simulated=series.run.simulated))
+        place = page.add_plot(_plot(bins))
+        cards.append(Card(series.name, place, views=shown[series], simulated=series.run.simulated))
     if not cards:
-        return ""
+        return None
     lead = (
         "Bars: share of right decisions among those made with a confidence in the bin; hatched: the distance to their "
         "mean confidence; dashed: perfect calibration. Below, how often each confidence occurs, with mean confidence "
         "(dashed) and accuracy (solid). The decision at t is the one given if the signal stopped there. Drawn from the "
         "stored subset of the test data, all seeds together, so its numbers differ a little from the table's."
     )
-    body = slider("reliability", longest) + f'<div class="cards">{"".join(cards)}</div>'
-    return section("reliability", "Calibration over time", lead, body)
+    return Section("reliability", "Calibration over time", lead, [Slider("reliability", longest), Cards(cards)])
 
 
 def _plot(bins: Bins) -> Plot:

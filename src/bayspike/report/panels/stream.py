@@ -1,11 +1,13 @@
 """Single samples as they arrive: the input events playing beside the growing confidence of every method."""
 
 import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from bayspike.report.markup import Page, section
+from bayspike.report.markup import Page, Part, Section
 from bayspike.report.reading import Array
 from bayspike.report.runs import Comparison, Job, Series, assign_views
 
@@ -13,7 +15,15 @@ MOST_SAMPLES = 8
 MOST_PIXELS = 1 << 16
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+@dataclass(frozen=True)
+class Streams(Part):
+    """Places that the script fills with the streams of these numbers."""
+
+    template = "streams.html"
+    numbers: Sequence[int]
+
+
+def panel(comparison: Comparison, page: Page) -> Section | None:
     before = len(page.streams)
     for run in comparison.runs:
         groups: dict[bytes, list[Series]] = {}
@@ -24,14 +34,13 @@ def panel(comparison: Comparison, page: Page) -> str:
         page.streams.extend(_stream(group, assign_views(comparison, group)) for group in groups.values())
     count = len(page.streams) - before
     if not count:
-        return ""
+        return None
     lead = (
         "A sample's spikes, step by step, with a fading trail (on events and off events in two colours), and the "
         "probability each model gives to every class. The true class is bold; play or drag the slider. "
         "Images are shown in one draw of their random spike code; the models were judged on another."
     )
-    body = "".join(f'<div class="stream" data-stream="{i}"></div>' for i in range(before, before + count))
-    return section("stream", "Decisions as events arrive", lead, body)
+    return Section("stream", "Decisions as events arrive", lead, [Streams(range(before, before + count))])
 
 
 def _kept(job: Job) -> tuple[Array, Array, tuple[int, ...]] | None:

@@ -4,14 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, label, rounded
 from bayspike.report.measures import Training, training
 from bayspike.report.runs import Comparison, assign_views
 
 MOST_LEGEND = 8
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     cards = []
     found = {series: curves for series in comparison.series if (curves := training(series)) is not None}
     found = {series: curves for series, curves in found.items() if len(curves.batch) > 1}
@@ -20,16 +20,16 @@ def panel(comparison: Comparison, page: Page) -> str:
         tasks = curves.accuracy.shape[1]
         names = series.jobs[0].task_names
         names = names if len(names) == tasks else [f"task {k + 1}" for k in range(tasks)]
-        body = page.add_plot(_plot(curves, names))
+        place = page.add_plot(_plot(curves, names))
         title = series.name + (f" (mean of {curves.seeds} seeds)" if curves.seeds > 1 else "")
-        cards.append(card(title, body, views=shown[series], simulated=series.run.simulated))
+        cards.append(Card(title, place, views=shown[series], simulated=series.run.simulated))
     if not cards:
-        return ""
+        return None
     lead = (
         "Accuracy (above) and expected calibration error (below) of every task on test data while training goes on; "
         "bold: the task being trained."
     )
-    return section("training", "Training", lead, f'<div class="cards">{"".join(cards)}</div>')
+    return Section("training", "Training", lead, [Cards(cards)])
 
 
 def _plot(curves: Training, names: list[str]) -> Plot:

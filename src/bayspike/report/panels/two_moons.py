@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from bayspike.report.markup import Page, Plot, card, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, rounded
 from bayspike.report.reading import Array
 from bayspike.report.runs import Comparison, Job, Series, assign_views
 
@@ -12,22 +12,22 @@ from bayspike.report.runs import Comparison, Job, Series, assign_views
 SCALE = [[0, "#5e3c99"], [0.25, "#b2abd2"], [0.5, "#f7f7f7"], [0.75, "#fdb863"], [1, "#e66101"]]
 
 
-def panel(comparison: Comparison, page: Page) -> str:
+def panel(comparison: Comparison, page: Page) -> Section | None:
     cards = []
     found = {series: each for series in comparison.series if (each := confidence_map(series)) is not None}
     shown = assign_views(comparison, list(found))
     for series, (p, x, y) in found.items():
         job = series.jobs[0]
-        body = page.add_plot(_plot(p, x, y, job))
+        place = page.add_plot(_plot(p, x, y, job))
         title = f"{series.name}" + (f" (seed {job.seed})" if len(series.jobs) > 1 else "")
-        cards.append(card(title, body, views=shown[series], simulated=series.run.simulated))
+        cards.append(Card(title, place, views=shown[series], simulated=series.run.simulated))
     if not cards:
-        return ""
+        return None
     lead = (
         "Colour tells the predicted class, its intensity the confidence; the line is where both are equally probable. "
         "A model that knows its limits grows pale away from the training points (triangles: class 0, circles: class 1)."
     )
-    return section("two-moons", "Confidence maps", lead, f'<div class="cards">{"".join(cards)}</div>')
+    return Section("two-moons", "Confidence maps", lead, [Cards(cards)])
 
 
 def confidence_map(series: Series) -> tuple[Array, Array, Array] | None:

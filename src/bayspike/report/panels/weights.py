@@ -1,14 +1,16 @@
-"""Distribution of the mean parameters at the end of training (paper, Fig. weights_distrib)."""
+"""The parameters: their means at the end of training (paper, Fig. weights_distrib), and how unsure the posterior is
+of each input after every task."""
 
 from collections.abc import Iterator
 
-from bayspike.report.markup import Page, Plot, card, label, rounded, section
+from bayspike.report.markup import Card, Cards, Page, Plot, Section, label, rounded
+from bayspike.report.panels.spread import spread_pictures
 from bayspike.report.reading import Array
 from bayspike.report.runs import Comparison, Job
 
 
-def panel(comparison: Comparison, page: Page) -> str:
-    cards, seen = [], set()
+def panel(comparison: Comparison, page: Page) -> Section | None:
+    cards, maps, seen = [], [], set()
     for series in comparison.series:
         job = series.jobs[0]
         if (series.run.name, series.label) in seen:
@@ -18,15 +20,19 @@ def panel(comparison: Comparison, page: Page) -> str:
         if not layers:
             continue
         name = f"{series.run.name}: {series.label}" if len(comparison.runs) > 1 else series.label
-        body = page.add_plot(_plot(layers))
-        cards.append(card(name, body, simulated=series.run.simulated))
+        place = page.add_plot(_plot(layers))
+        cards.append(Card(name, place, simulated=series.run.simulated))
+        if (pictures := spread_pictures(job)) is not None:
+            title = f"{name}: standard deviation by input"
+            maps.append(Card(title, page.add_plot(pictures), simulated=series.run.simulated, wide=True))
     if not cards:
-        return ""
+        return None
     lead = (
         "Distribution of the mean parameters (weights, or the posterior's means) at the end of training, first seed, "
-        "logarithmic scale, with the share that is not zero."
+        "logarithmic scale, with the share that is not zero. Below, for a posterior: how unsure it is of the synapses "
+        "of each input after every task, all on one scale; what the tasks have used is dark."
     )
-    return section("parameters", "Parameters", lead, f'<div class="cards">{"".join(cards)}</div>')
+    return Section("parameters", "Parameters", lead, [Cards(cards, below=maps)])
 
 
 def histograms(job: Job) -> Iterator[tuple[str, Array, Array, float | None]]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayspike.continual.coresets import Selection
-from bayspike.continual.protocol import StreamConfig
+from bayspike.continual.protocol import Evidence, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.errors import UserError, require, require_range
 from bayspike.spiking.network import NetworkConfig
@@ -52,6 +52,7 @@ class TrainingOptions:
     fisher_examples: int | None = None
     burn_in: int = 0
     anneal: float = 0.0
+    evidence: Evidence = "always"
 
     def config(self, seed: int) -> StreamConfig:
         return StreamConfig(seed=seed, **vars(self))
@@ -79,6 +80,7 @@ class JudgingOptions:
     interim_examples: int | None = 500
     headline: str | None = None  # None: committee for Bayesian methods, point for the others
     stored_examples: int = 500  # whose probabilities at every time-step are kept
+    control_examples: int = 500  # on which the posterior is judged beside its controls; 0: not at all
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ class Preset:
     judging: Mapping[str, Any] = field(default_factory=dict)
     tuned: Table = field(default_factory=dict)
     simulated: Mapping[str, Any] = field(default_factory=dict)
+    stream: Callable[[Dataset], Stream] | None = None  # tasks other than the experiment's own
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,76 @@
+"""Permuted MNIST: the same digits under ever new orders of their pixels, nothing stored, no boundary told.
+
+The protocol of MESU (Bonnet et al., Nature Communications 2025): each task is one epoch of 60,000 images under a
+permutation of its own, the first one unpermuted; a learner without boundaries is not told where they lie. One layer of
+50 neurons (or 400); here spiking, trained by local losses.
+"""
+
+from functools import partial
+from typing import Any
+
+from bayspike.continual.tasks import permuted
+from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset, Published
+
+# Their networks are ordinary ones of 784-50-10 trained by back-propagation; accuracy over the last five of 200 tasks.
+PUBLISHED = (
+    Published("MESU, ordinary network", "mesu", "committee", 0.9134),
+    Published("online EWC, ordinary network", "ewc-online", "point", 0.8854),
+    Published("SI, ordinary network", "si", "point", 0.8696),
+    Published("FOO-VB, ordinary network", "bgd", "committee", 0.6866),
+    Published("streaming EWC, ordinary network", "ewc-online", "point", 0.6573),
+    Published("SGD, ordinary network", "finetune", "point", 0.5536),
+)
+
+NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "readout_scale": 24.0}
+NOTHING_STORED = {"replay": "none", "coreset_share": 0.0}
+
+# How many examples a learner without boundaries remembers; rates of the frequentists. Edit here.
+TUNED: dict[str, dict[str, Any]] = {
+    "bayes-stream": {"remember": 2_000_000.0},
+    "mesu": {"remember": 2_000_000.0},
+    "sgd": {"lr": 0.03},
+    "ewc": {"strength": 3e-7, "training.fisher_examples": 1000},
+    "si": {"strength": 1e-2},
+}
+
+_METHODS = ("bayes-stream", "ewc-online", "finetune")
+_ALL = ("bayes-stream", "bayes-flat", "mesu", "bgd", "ewc-online", "si", "finetune")
+
+EXPERIMENT = Experiment(
+    name="permuted-mnist",
+    title="Permuted MNIST: new orders of the pixels, nothing stored, no boundary told",
+    dataset="mnist",
+    stream=partial(permuted, count=10),
+    tuned=TUNED,
+    presets={
+        "demo": Preset(
+            _METHODS,
+            seeds=1,
+            network={"hidden": (100,), **NETWORK},
+            training={"evaluations": 1, **NOTHING_STORED},
+            data={"name": "digits", "time": 20},
+            judging={"interim_examples": 500},
+            stream=partial(permuted, count=5),
+        ),
+        "laptop": Preset(
+            _ALL,
+            seeds=1,
+            network={"hidden": (400,), **NETWORK},
+            training={"evaluations": 1, **NOTHING_STORED},
+            data={"train_examples": 10_000, "test_examples": 2000, "time": 20},
+            judging={"interim_examples": 1000},
+        ),
+        "paper": Preset(
+            _ALL,
+            seeds=3,
+            network={"hidden": (50,), **NETWORK},
+            training={"evaluations": 1, **NOTHING_STORED},
+            data={"time": 20},
+            judging={"interim_examples": 2000},
+            stream=partial(permuted, count=200),
+        ),
+    },
+    figures=(*CONTINUAL_FIGURES, "foreign_confidence"),
+    published=PUBLISHED,
+    published_note="Published: accuracy over the last five of 200 tasks, ordinary networks by back-propagation.",
+)

@@ -1,0 +1,54 @@
+"""Is it the posterior? Every learner beside the same means with another spread (`bayspike.predict.controls`)."""
+
+from bayspike.report.markup import Cell, Page, Row, Section, Table, with_spread
+from bayspike.report.measures import over_seeds
+from bayspike.report.reading import mapping
+from bayspike.report.runs import Comparison
+
+NAMES = {
+    "learnt": "as learnt",
+    "constant": "constant, of the same mean variance",
+    "permuted": "permuted among the synapses",
+    "matched": "constant, of the same variance of potentials",
+    "zero": "none: the means alone",
+    "point": "none: a point",
+    "noise": "a point with its best noise",
+}
+MEASURES = {
+    "accuracy": "Accuracy",
+    "ece": "ECE",
+    "nll": "NLL",
+    "auroc_mutual_information": "Foreign, by mutual information",
+    "auroc_entropy": "Foreign, by entropy",
+}
+
+
+def panel(comparison: Comparison, page: Page) -> Section | None:
+    rows, seen = [], set()
+    for series in comparison.series:
+        scores = mapping(mapping(series.jobs[0].result.get("controls")).get("scores"))
+        if not scores or (series.run.name, series.label) in seen:
+            continue  # predictors of one learner share its controls
+        seen.add((series.run.name, series.label))
+        name = f"{series.run.name}: {series.label}" if len(comparison.runs) > 1 else series.label
+        for spread, about in NAMES.items():
+            if spread in scores:
+                values = {key: over_seeds(series, "controls", "scores", spread, key) for key in MEASURES}
+                cells = [
+                    Cell(with_spread(*(value or (None, None)), percent=key == "accuracy"), value and value[0], key)
+                    for key, value in values.items()
+                ]
+                note = str(mapping(scores[spread]).get("about") or "")
+                first = spread in ("learnt", "point")
+                title = Cell(name, heading=True, simulated=series.run.simulated) if first else Cell("")
+                rows.append(Row([title, Cell(about, tag=note), *cells]))
+    if not rows:
+        return None
+    lead = (
+        "The same means with other spreads, on the same examples. What a posterior is worth is what it has over all of "
+        "its controls; a point has noise of the size that was best on other examples. AUROC: how well foreign inputs "
+        "are told from own ones, 0.5 is chance."
+    )
+    return Section(
+        "controls", "Is it the posterior?", lead, [Table(["Learner", "Spread", *MEASURES.values()], rows, "controls")]
+    )

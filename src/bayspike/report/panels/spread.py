@@ -1,0 +1,54 @@
+"""How unsure a posterior is of each of its inputs after every task, as pictures."""
+
+from typing import Any
+
+import numpy as np
+
+from bayspike.report.markup import Plot, label, rounded
+from bayspike.report.reading import Array
+from bayspike.report.runs import Job
+
+MOST_PICTURES = 6
+
+
+def spread_pictures(job: Job) -> Plot | None:
+    """One picture for each task (of many: the first, the last and some between), on one scale; None for a point."""
+    spread = spread_by_task(job)
+    if spread is None:
+        return None
+    named = len(job.task_names) == len(spread)
+    names = [label(job.task_names[k] if named else f"task {k + 1}") for k in range(len(spread))]
+    shown = np.unique(np.linspace(0, len(spread) - 1, min(len(spread), MOST_PICTURES)).round().astype(int))
+    width, bare = 1 / len(shown), {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False}
+    traces: list[dict[str, Any]] = []
+    axes: dict[str, Any] = {"showlegend": False}
+    for place, k in enumerate(shown):
+        x, y = (f"{axis}{place + 1}" if place else axis for axis in "xy")
+        traces.append(
+            {
+                "type": "heatmap",
+                "z": rounded(spread[k], 4),
+                "zmin": 0,
+                "zmax": float(spread.max()),
+                "colorscale": "Viridis",
+                "showscale": place == len(shown) - 1,
+                "xaxis": x,
+                "yaxis": y,
+                "hovertemplate": f"σ %{{z}}<extra>{names[k]}</extra>",
+            }
+        )
+        across = {"domain": [place * width, (place + 0.94) * width], "title": {"text": names[k]}, "anchor": y}
+        down = {"autorange": "reversed", "anchor": x, "scaleanchor": x, "constrain": "domain"}
+        axes |= {x.replace("x", "xaxis"): {**bare, **across}, y.replace("y", "yaxis"): {**bare, **down}}
+    return Plot(traces, axes, height=260)
+
+
+def spread_by_task(job: Job) -> Array | None:
+    """Root mean variance of the first layer's synapses, `(tasks, height, width)`; planes of a picture are averaged."""
+    spread, shape = job.arrays.get("spread", 2), job.arrays.get("sample_shape", 1)
+    if spread is None or not spread.any():
+        return None
+    sides = [int(side) for side in shape] if shape is not None else []
+    if len(sides) < 2 or int(np.prod(sides)) != spread.shape[1]:
+        return np.asarray(spread[:, None, :])
+    return np.asarray(spread.reshape(len(spread), -1, *sides[-2:]).mean(axis=1))

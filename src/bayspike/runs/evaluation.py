@@ -1,0 +1,88 @@
+"""A trained predictor judged on a data set, with what held-out examples can add: a temperature, sets with a promise.
+
+Where something is to be fitted, half of the test examples calibrate and the other half judge; all scores are then those
+of the half that judges.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from bayspike.continual.judging import score
+from bayspike.continual.protocol import Scores
+from bayspike.continual.tasks import Task
+from bayspike.data.base import Dataset
+from bayspike.metrics import detect_foreign
+from bayspike.predict.calibration import SetScores, even_checkpoints, fit_sets, halves, judge_sets
+from bayspike.predict.predictors import Predictor
+from bayspike.predict.temperature import Temperature, fit_temperature
+from bayspike.runs.examination import examine, foreign_prediction
+from bayspike.seeds import generator_for
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What to judge besides the scores."""
+
+    coverage: float | None = None  # of sets of classes
+    temperature: bool = False
+    foreign: bool = False
+
+    @property
+    def halved(self) -> bool:
+        return self.coverage is not None or self.temperature
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a predictor is worth; None is what was not asked for."""
+
+    scores: Scores
+    calibrated_on: int = 0
+    temperature: Temperature | None = None
+    scaled: Scores | None = None
+    sets: SetScores | None = None
+    auroc: dict[str, float] | None = None  # foreign inputs against own, by score
+
+    def as_json(self) -> dict[str, Any]:
+        plain: dict[str, Any] = self.scores._asdict()
+        if self.sets is not None:
+            plain["sets"] = self.sets._asdict()
+        if self.temperature is not None and self.scaled is not None:
+            plain["temperature"] = self.temperature.value
+            plain["scaled"] = self.scaled._asdict()
+        if self.auroc is not None:
+            plain["auroc"] = self.auroc
+        return plain
+
+
+def evaluate(predictor: Predictor, dataset: Dataset, wanted: Wanted, seed: int) -> Verdict:
+    """Judge on the test examples of a data set."""
+    labels = dataset.test.labels
+    exam = examine(predictor, [Task(dataset.name, dataset.train, dataset.test)], seed)
+    calibrating, judging = torch.arange(0), torch.arange(len(labels))
+    if wanted.halved:
+        calibrating, judging = halves(labels, generator_for(seed, "halves"))
+    held_out, judged = exam.probabilities[:, calibrating], exam.probabilities[:, judging]
+    sets = temperature = scaled = auroc = None
+    if wanted.coverage is not None:
+        first = len(predictor.network.layers) + 1  # before it nothing depends on the input
+        checkpoints = even_checkpoints(len(judged), wanted.coverage, len(calibrating), first)
+        rule = fit_sets(held_out, labels[calibrating], checkpoints, wanted.coverage)
+        sets = judge_sets(rule, judged, labels[judging])
+    if wanted.temperature:
+        temperature = fit_temperature(held_out[-1], labels[calibrating])
+        scaled = score(temperature.apply(judged[-1]), labels[judging])
+    if wanted.foreign and dataset.foreign is not None:
+        other = foreign_prediction(predictor, dataset.foreign, seed)
+        members = None if exam.members is None else exam.members[:, judging]
+        several = members is not None and len(members) > 1
+        found = detect_foreign(
+            judged[-1],
+            other.probabilities[-1],
+            members if several else None,
+            other.members if several else None,
+        )
+        auroc = {name: float(each.auroc) for name, each in found.items()}
+    return Verdict(score(judged[-1], labels[judging]), len(calibrating), temperature, scaled, sets, auroc)
