@@ -120,10 +120,10 @@ def test_the_example_with_own_arrays_learns_all_tasks(capsys):
 def test_the_example_that_keeps_learning_knows_all_classes_and_tells_noise(capsys):
     text = output_of("keep_learning.py", capsys)
     early, late = re.search(r"prequential: ([\d.]+) at first, ([\d.]+) later", text).groups()
-    assert float(late) > 0.8  # 0.95 when written
+    assert float(late) > 0.8  # 0.93 when written
     assert float(late) > float(early)
-    assert float(re.search(r"all 8 classes: accuracy ([\d.]+)", text).group(1)) > 0.85  # 0.98 when written
-    assert int(re.search(r"of noise, (\d+)%", text).group(1)) > 25  # 68 when written
+    assert float(re.search(r"all 8 classes: accuracy ([\d.]+)", text).group(1)) > 0.85  # 0.95 when written
+    assert int(re.search(r"of noise, (\d+)%", text).group(1)) > 25  # 94 when written
 
 
 @pytest.fixture(scope="module")

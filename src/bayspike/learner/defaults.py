@@ -21,8 +21,13 @@ LEAST_BATCHES, MOST_EPOCHS = 30, 20  # of a task
 
 
 def default_rule(binary: bool = False) -> Rule:
-    """The learning rule of a learner that is given none: a posterior over every synapse."""
-    return BernoulliVI() if binary else GaussianVI()
+    """The learning rule of a learner that is given none: a posterior over every synapse.
+
+    The carry is the paper's. The one that GaussianVI chooses by itself was fitted to tasks of thousands of images with
+    few stored; in tasks of a few hundred it holds the past so hard that nothing new is learnt (three tasks of 240
+    8×8 digits: accuracy 0.34, against 0.96).
+    """
+    return BernoulliVI() if binary else GaussianVI(carry=1.0)
 
 
 def default_epochs(examples: int, batch: int) -> int:

@@ -77,7 +77,7 @@ class Learner:
         network = NetworkConfig(
             encoding.inputs, tuple(hidden), max(2, len(names)), binary=chosen.binary, seed=seed
         )  # two rows at least: the second waits for its name
-        training = StreamConfig(batch=batch, coreset_share=coreset_share, seed=seed)
+        training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
         recipe = Recipe(network, encoding, chosen, training, epochs, members=members, held_back=held_back)
         self._take(birth(recipe, names), on_task, on_batch)
 
