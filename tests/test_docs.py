@@ -67,7 +67,8 @@ def test_how_to_blocks_run(page, tmp_path, monkeypatch):
     run_blocks(page)
 
 
-def test_the_readme_example_has_ten_lines_and_learns_both_tasks(capsys):
+def test_the_readme_example_has_ten_lines_and_learns_both_tasks(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # it saves its learner
     (block,) = blocks(ROOT / "README.md", "python")
     assert len([line for line in block.splitlines() if line]) <= 10
     run_blocks(ROOT / "README.md")
@@ -85,8 +86,9 @@ def test_the_tutorial_tells_foreign_from_own(capsys, tmp_path, monkeypatch):
     assert own < unseen < scrambled
 
 
-def test_examples_are_three_and_short():
-    assert [path.name for path in EXAMPLES] == ["event_stream.py", "new_rule.py", "own_arrays.py"]
+def test_examples_are_four_and_short():
+    names = ["event_stream.py", "keep_learning.py", "new_rule.py", "own_arrays.py"]
+    assert [path.name for path in EXAMPLES] == names
     assert all(len(path.read_text("utf-8").splitlines()) < 60 for path in EXAMPLES)
 
 
@@ -113,6 +115,15 @@ def test_the_rule_of_the_example_learns(capsys):
 def test_the_example_with_own_arrays_learns_all_tasks(capsys):
     found = re.search(r"accuracy ([\d.]+)", output_of("own_arrays.py", capsys))
     assert float(found.group(1)) > 0.8
+
+
+def test_the_example_that_keeps_learning_knows_all_classes_and_tells_noise(capsys):
+    text = output_of("keep_learning.py", capsys)
+    early, late = re.search(r"prequential: ([\d.]+) at first, ([\d.]+) later", text).groups()
+    assert float(late) > 0.8  # 0.93 when written
+    assert float(late) > float(early)
+    assert float(re.search(r"all 8 classes: accuracy ([\d.]+)", text).group(1)) > 0.85  # 0.95 when written
+    assert int(re.search(r"of noise, (\d+)%", text).group(1)) > 25  # 94 when written
 
 
 @pytest.fixture(scope="module")

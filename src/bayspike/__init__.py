@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from bayspike import continual, data, figures, metrics, rules
+    from bayspike import continual, data, figures, learner, metrics, rules
     from bayspike.continual import StreamConfig, Task, judge_with, run_stream, split_by_class
     from bayspike.data import CoordinateSamples, Dataset, SpikeSamples, StaticSamples
     from bayspike.errors import UserError
     from bayspike.hardware.export import export, verify
+    from bayspike.learner.learner import Learner
     from bayspike.learning.batch import init_states, train_batch
     from bayspike.posteriors.grid import Grid
     from bayspike.predict.predictors import Committee, Ensemble, Point, predict_samples
@@ -39,6 +40,7 @@ __all__ = [
     "Ensemble",
     "GaussianVI",
     "Grid",
+    "Learner",
     "NetworkConfig",
     "Point",
     "Resonator",
@@ -56,6 +58,7 @@ __all__ = [
     "figures",
     "init_states",
     "judge_with",
+    "learner",
     "metrics",
     "predict_samples",
     "rules",
@@ -65,12 +68,13 @@ __all__ = [
     "verify",
 ]
 
-_MODULES = ("continual", "data", "figures", "metrics", "rules")
+_MODULES = ("continual", "data", "figures", "learner", "metrics", "rules")
 _HOMES = {
     "continual": ("StreamConfig", "Task", "judge_with", "run_stream", "split_by_class"),
     "data": ("CoordinateSamples", "Dataset", "SpikeSamples", "StaticSamples"),
     "errors": ("UserError",),
     "hardware.export": ("export", "verify"),
+    "learner.learner": ("Learner",),
     "learning.batch": ("init_states", "train_batch"),
     "posteriors.grid": ("Grid",),
     "predict.predictors": ("Committee", "Ensemble", "Point", "predict_samples"),

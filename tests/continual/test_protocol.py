@@ -24,7 +24,7 @@ from bayspike.continual import (
     score_matrix,
     summarise,
 )
-from bayspike.continual.protocol import plan_for
+from bayspike.continual.protocol import coreset_samples, plan_for
 from bayspike.errors import UserError
 from bayspike.rules import EWC, SGD, TACOS, BernoulliVI, GaussianVI
 from bayspike.rules.sgd import SGDState
@@ -56,7 +56,8 @@ def test_a_run_stopped_at_any_batch_ends_as_if_it_had_not(name: str) -> None:
     whole = run_stream(
         network, rule, stream, CONFIG, evaluate, on_batch=lambda progress, *_: halts.append(as_from_disk(progress))
     )
-    lengths = [len(plan_for(stream, CONFIG, k, whole.coresets[:k])) for k in range(3)]
+    parts = [[task.train, *coreset_samples(stream, whole.coresets[:k])] for k, task in enumerate(stream.tasks)]
+    lengths = [len(plan_for(parts[k], CONFIG, k)) for k in range(3)]
     assert lengths == [3, 5, 8]  # 20 examples alone, with one coreset, with two
     assert len(halts) == sum(lengths)
     first = run_stream(network, rule, stream, replace(CONFIG, seed=4), evaluate)

@@ -1,10 +1,12 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 from bayspike.errors import UserError
 from bayspike.spiking.filters import Resonator
-from bayspike.spiking.network import Layer, Network, NetworkConfig, build, check_spikes, unroll
+from bayspike.spiking.network import Layer, Network, NetworkConfig, build, check_spikes, unroll, with_more_classes
 from bayspike.spiking.neurons import Neuron, Reset
 from srm_reference import Constants, run_network
 
@@ -126,3 +128,27 @@ def test_cuda_emits_the_same_spikes() -> None:
     there = unroll(network.to("cuda"), spikes.cuda(), [w.cuda() for w in weights])
     for ours, theirs in zip(unroll(network, spikes, weights), there, strict=True):
         assert torch.equal(ours, theirs.cpu())
+
+
+@pytest.mark.parametrize("hidden", [(7,), (30, 12)])
+def test_later_classes_are_rows_of_their_own(hidden: tuple[int, ...]) -> None:
+    """Whatever way a network grows it comes to the same rows; those that were there do not move, nor do logits."""
+    config = NetworkConfig(5, hidden, 3, seed=11)
+    small = build(config)
+    large = with_more_classes(small, config, 6)
+    by_steps = with_more_classes(with_more_classes(small, config, 4), config, 6)
+    for ours, theirs, old in zip(large.layers, by_steps.layers, small.layers, strict=True):
+        assert torch.equal(ours.readout, theirs.readout)
+        assert torch.equal(ours.readout[:3], old.readout)
+        assert len({tuple(row.tolist()) for row in ours.readout}) == 6
+        spikes = (torch.rand(2, old.neurons, 40, generator=torch.Generator().manual_seed(0)) < 0.3).float()
+        assert torch.equal(ours.logits(spikes)[:, :3], old.logits(spikes))
+        torch.testing.assert_close(ours.logits(spikes), ours.readout @ spikes)
+    assert large.layers[0].shape == small.layers[0].shape
+    other = with_more_classes(build(replace(config, seed=12)), replace(config, seed=12), 6)
+    assert not torch.equal(other.layers[0].readout[3:], large.layers[0].readout[3:])
+    wide = with_more_classes(build(NetworkConfig(5, (4000,), 3)), NetworkConfig(5, (4000,), 3), 5)
+    assert float(wide.layers[0].readout[3:].std()) == pytest.approx(4 / 4000**0.5, rel=0.05)
+    assert with_more_classes(small, config, 3) is small
+    with pytest.raises(UserError, match="classes are only added"):
+        with_more_classes(small, config, 2)

@@ -36,7 +36,7 @@ class Evaluate:
     """
 
     model: tyro.conf.Positional[Path]
-    """A run directory, a folder of checkpoints, one checkpoint, or a packed posterior."""
+    """A run directory, a folder of checkpoints, one checkpoint, a packed posterior, or a learner's file (.bayspike)."""
     job: str | None = None
     """Which job of a run, for example sgd-seed0."""
     predictor: tuple[PredictorName, ...] = ()
@@ -167,7 +167,7 @@ class Export:
     """
 
     model: tyro.conf.Positional[Path]
-    """A run directory, a folder of checkpoints, or one checkpoint."""
+    """A run directory, a folder of checkpoints, one checkpoint, or a learner's file (.bayspike)."""
     out: Path
     """Directory to write."""
     to: Literal["fixed-point", "nir", "netx", "packed"] = "fixed-point"
@@ -212,7 +212,7 @@ class Export:
             "committee", model.network, model.posteriors, members, committee_generator(self.seed)
         )
         assert isinstance(committee, Committee)
-        test = load_data_of(model, self.data, None, self.examples).test
+        test = load_data_of(model, self.data, None, self.examples, learnt_too=True).test
         spikes = test.spikes(torch.arange(len(test)), torch.Generator().manual_seed(self.seed))
         manifest = export(
             model.network,
@@ -230,16 +230,21 @@ class Export:
         return 0
 
 
-def load_data_of(model: "Model", root: Path | None, name: str | None, examples: int | None) -> "Dataset":
-    """The data set a network was trained on, or another one that fits it."""
+def load_data_of(
+    model: "Model", root: Path | None, name: str | None, examples: int | None, learnt_too: bool = False
+) -> "Dataset":
+    """The data set a network was trained on, or another one that fits it; of a learner's file what it holds itself."""
     from dataclasses import replace
 
     from bayspike.errors import require
     from bayspike.experiments.registry import experiment
+    from bayspike.runs.models import own_data
     from bayspike.runs.plan.config import DataOptions
     from bayspike.runs.plan.prepare import load_data
     from bayspike.storage.plain import from_plain
 
+    if "experiment" not in model.about:
+        return own_data(model, root, name, examples, learnt_too)
     options = from_plain(DataOptions, model.about["data"], f"{model.path}: data")
     if root is not None:
         options = replace(options, root=str(root.resolve()))

@@ -40,7 +40,7 @@ class Predict:
     """
 
     model: tyro.conf.Positional[Path]
-    """A run directory, a folder of checkpoints, one checkpoint, or a packed posterior."""
+    """A run directory, a folder of checkpoints, one checkpoint, a packed posterior, or a learner's file (.bayspike)."""
     files: tyro.conf.Positional[tuple[Path, ...]]
     """Pictures or recordings, or -."""
     job: str | None = None
@@ -128,6 +128,10 @@ class Predict:
 
         if not (self.temperature or self.foreign or self.coverage is not None):
             return Calibration(0)
+        own = self.predictor in (None, "committee") and self.members is None and self.seed == model.about["seed"]
+        if own and model.foreign is not None and not self.temperature and self.coverage is None:
+            print("Foreign inputs are told as the learner itself tells them.", file=sys.stderr)
+            return Calibration(0, foreign=model.foreign)
         dataset = load_data_of(model, self.data, None, self.held_out)
         time, every, layers = dataset.test.time, self._every(model), len(model.network.layers)
         # the steps a whole signal has lines for, but for the first, which cannot depend on it

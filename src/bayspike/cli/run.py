@@ -196,7 +196,7 @@ class Report:
     """
 
     directories: tyro.conf.Positional[tuple[Path, ...]]
-    """Directories of runs."""
+    """Directories of runs, or one learner's file (.bayspike)."""
     out: Path | None = None
     """The file to write; by default report.html in the one run, or in the current folder."""
     force: bool = False
@@ -204,10 +204,17 @@ class Report:
 
     def execute(self) -> int:
         from bayspike.errors import require
+        from bayspike.learner.file import is_learner_file
         from bayspike.report.finish import write_report_of
+        from bayspike.report.learner_page import write_learner_report
         from bayspike.runs.directory import open_run
 
         require(len(self.directories) > 0, "name at least one directory of a run.")
+        if len(self.directories) == 1 and is_learner_file(self.directories[0]):
+            page = self.out or self.directories[0].with_suffix(".html")
+            require(self.force or not page.exists(), f"{page} is there already: choose another --out or give --force.")
+            print(write_learner_report(self.directories[0], page))
+            return 0
         places = [each.resolve() for each in self.directories]
         for each in self.directories:
             require(places.count(each.resolve()) == 1, f"{each} is named twice: name every run once.")

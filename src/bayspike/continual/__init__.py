@@ -1,6 +1,7 @@
 """Continual learning: task streams, coresets, replay, and the protocol that trains through them."""
 
 from bayspike.continual.coresets import draw_coreset
+from bayspike.continual.extending import Extended, extend
 from bayspike.continual.judging import judge_with, score
 from bayspike.continual.protocol import (
     Evaluation,
@@ -18,6 +19,7 @@ from bayspike.continual.tasks import Stream, Task, drifting, joint, permuted, re
 
 __all__ = [
     "Evaluation",
+    "Extended",
     "Progress",
     "Scores",
     "Stream",
@@ -27,6 +29,7 @@ __all__ = [
     "coreset_only",
     "draw_coreset",
     "drifting",
+    "extend",
     "joint",
     "judge_with",
     "memory_of",

@@ -129,7 +129,8 @@ def run_stream(
 
     The untrained network is judged first, then at the moments of the configuration. `on_batch` is called after every
     mini-batch with the new progress (its tensors are reused by the next batch: copy what is to be kept), the batch's
-    report and the plan of the task.
+    report and the plan of the task. A progress that has come to the end of the stream is refused, since nothing would
+    be learnt: a further task is what `extend` is for.
     """
     require(
         stream.tasks[0].train.inputs == network.inputs and stream.classes == network.classes,
@@ -139,19 +140,25 @@ def run_stream(
     time = stream.tasks[0].train.time
     require(config.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
     now = progress or start(network, rule, config.seed)
+    require(
+        now.task < len(stream.tasks),
+        f"the progress given has {now.task} tasks behind it and the stream only {len(stream.tasks)}, so nothing would "
+        "be learnt: learn one more task with bayspike.continual.extend.",
+    )
     if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
-        now = replace(now, evaluations=_judge(rule, stream, config, now, evaluate))
+        now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate))
     while now.task < len(stream.tasks):
-        now = _run_task(network, rule, stream, config, now, evaluate, on_batch)
-        now = _end_task(network, rule, stream, config, now)
+        parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
+        now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch)
+        now = end_task(network, rule, stream.tasks[now.task].train, config, now)
     return now
 
 
-def plan_for(stream: Stream, config: StreamConfig, task: int, coresets: Sequence[Tensor]) -> Plan:
-    """The mini-batches of a task: a pure function of the configuration and the coresets so far."""
+def plan_for(parts: Sequence[Samples], config: StreamConfig, task: int) -> Plan:
+    """The mini-batches of a task: a pure function of the configuration and the sizes of the task and the coresets."""
     return plan_task(
-        len(stream.tasks[task].train),
-        [len(kept) for kept in coresets],
+        len(parts[0]),
+        [len(kept) for kept in parts[1:]],
         batch=config.batch,
         epochs=config.epochs,
         mixing=config.replay,
@@ -159,17 +166,18 @@ def plan_for(stream: Stream, config: StreamConfig, task: int, coresets: Sequence
     )
 
 
-def _run_task(
+def run_task(
     network: Network,
     rule: Rule,
-    stream: Stream,
+    parts: Sequence[Samples],
     config: StreamConfig,
     now: Progress,
-    evaluate: Evaluate | None,
-    on_batch: OnBatch | None,
+    judges: Sequence[Task] = (),
+    evaluate: Evaluate | None = None,
+    on_batch: OnBatch | None = None,
 ) -> Progress:
-    plan = plan_for(stream, config, now.task, now.coresets)
-    parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
+    """All mini-batches of one task, or those that are left: `parts` are its examples, then each stored set."""
+    plan = plan_for(parts, config, now.task)
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
     paced = rule.at(_pace(network, config, plan, parts)) if isinstance(rule, Paced) else rule
     for position in range(now.batch, len(plan)):
@@ -189,7 +197,7 @@ def _run_task(
             replayed=now.replayed + int((sources > 0).sum()),
         )
         if evaluate is not None and now.batch in moments:
-            now = replace(now, evaluations=now.evaluations + _judge(rule, stream, config, now, evaluate))
+            now = replace(now, evaluations=now.evaluations + _judge(rule, judges, config, now, evaluate))
         if on_batch is not None:
             on_batch(now, report, plan)
     return now
@@ -224,16 +232,15 @@ def anneal(rule: Rule, share: float) -> Rule:
 
 
 def _judge(
-    rule: Rule, stream: Stream, config: StreamConfig, now: Progress, evaluate: Evaluate
+    rule: Rule, judges: Sequence[Task], config: StreamConfig, now: Progress, evaluate: Evaluate
 ) -> tuple[Evaluation, ...]:
     seed = seed_for(config.seed, "judge", now.task, now.batch)
-    verdicts = evaluate(posteriors(rule, now.states), stream.judges, seed)
+    verdicts = evaluate(posteriors(rule, now.states), judges, seed)
     return tuple(Evaluation(now.task, now.batch, name, *scores) for name, scores in verdicts.items())
 
 
-def _end_task(network: Network, rule: Rule, stream: Stream, config: StreamConfig, now: Progress) -> Progress:
+def end_task(network: Network, rule: Rule, train: Samples, config: StreamConfig, now: Progress) -> Progress:
     """The posterior becomes the prior, and a coreset of the task is drawn once and for all."""
-    train = stream.tasks[now.task].train
     fisher: Sequence[Tensor | None] = [None] * len(now.states)
     if rule.needs_fisher:
         generator = generator_for(config.seed, "fisher", now.task)

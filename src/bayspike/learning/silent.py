@@ -42,7 +42,7 @@ def without_silent_inputs(network: Network, firing: Tensor) -> tuple[Network, Te
     """The network as if it had the firing inputs only, and the columns of its first layer that are left."""
     first, *others = network.layers
     lateral = torch.arange(first.inputs, first.pre, device=firing.device)
-    return Network((replace(first, inputs=len(firing)), *others)), torch.cat([firing, lateral])
+    return Network((replace(first, inputs=len(firing)), *others), network.binary), torch.cat([firing, lateral])
 
 
 def take_columns(state: State, columns: Tensor) -> State:

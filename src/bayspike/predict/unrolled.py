@@ -123,7 +123,7 @@ def propagate(
         following.append(fire(layer.neuron, currents, states[index], _feedback(layer, weights, members)))
         counts.append(currents.sum())
     # classes before examples: the product and the softmax are both faster over long rows than over short ones
-    logits = torch.matmul(network.layers[-1].readout, currents.transpose(-1, -2))
+    logits = network.layers[-1].logits(currents.transpose(-1, -2))
     probabilities = torch.softmax(logits, dim=-2).transpose(-1, -2)
     return Passed(probabilities, following, torch.stack(counts))
 

@@ -57,6 +57,10 @@ class RunDirectory:
     def checkpoints(self, job: str) -> Path:
         return self.path / "checkpoints" / job
 
+    def model(self, job: str) -> Path:
+        """The finished learner of a job, as one file that can go on learning."""
+        return self.path / "models" / f"{job}.bayspike"
+
     def job_metrics(self, job: str) -> Path:
         """The job's own lines, of which `metrics.jsonl` is put together."""
         return self.path / "results" / f"{job}.jsonl"
@@ -85,7 +89,7 @@ def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 OWN_NAMES = (
     "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", ".lock",
-    "results", "figures", "checkpoints", "tensorboard",
+    "results", "figures", "checkpoints", "models", "tensorboard",
 )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from bayspike.continual.protocol import Progress, run_stream
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
+from bayspike.learner.file import has_name, save_state
+from bayspike.learner.from_stream import learner_of_stream
 from bayspike.learning.batch import BatchReport, posteriors
 from bayspike.learning.health import check_batch
 from bayspike.posteriors.distributions import spread_by_input
@@ -88,13 +90,16 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
         clock = _Clock(spent)
         diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock)
         try:
-            judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
-            final = run_stream(
-                prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
-            )
-            diary.save(final)
+            final = progress
+            if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
+                judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
+                final = run_stream(
+                    prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
+                )
+                diary.save(final)
         finally:
             log.close()
+        _write_learner(run, bench, prepared, final)
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
         spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if entry["kind"] == "spread"]
         arrays["spread"] = np.array(spread, dtype=np.float32)
@@ -102,6 +107,33 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
         write_json(run.result(job.name), result)  # last: it says that the job is done
     best = result["final"][result["headline_predictor"]]["overall"]
     reporter.say(f"{job.name}: accuracy {best['accuracy']:.2%}, ECE {best['ece']:.3f} ({result['headline_predictor']})")
+
+
+def _write_learner(run: RunDirectory, bench: Workbench, prepared: PreparedJob, final: Progress) -> None:
+    """`models/<job>.bayspike`: what the job has learnt, with its stored examples."""
+    if not has_name(prepared.rule):
+        return
+    learner = learner_of_stream(
+        prepared.network_config, prepared.rule, prepared.stream, prepared.training, final, bench.dataset,
+        bench.config.judging.members, about_model(bench.config, prepared),
+    )  # fmt: skip
+    save_state(learner, run.model(prepared.job.name))
+
+
+def about_model(config: RunConfig, prepared: PreparedJob) -> dict[str, Any]:
+    """What a file says of the network in it: enough to build it again, to feed it and to name its answers."""
+    job = prepared.job
+    return {
+        "experiment": config.experiment,
+        "network": to_plain(prepared.network_config),
+        "method": job.method.method,
+        "label": job.method.label,
+        "rule": to_plain(job.method.rule),
+        "seed": job.seed,
+        "members": config.judging.members,
+        "data": to_plain(config.data),
+        **config.dataset,
+    }
 
 
 def _newest(folder: Path, config: RunConfig, prepared: PreparedJob) -> tuple[Progress | None, float]:
@@ -216,16 +248,6 @@ class _Diary:
             "identity": identity(config, job),
             "progress": progress,
             "seconds": self.clock.seconds(),
-            "model": {
-                "experiment": config.experiment,
-                "network": to_plain(self.prepared.network_config),
-                "method": job.method.method,
-                "label": job.method.label,
-                "rule": to_plain(job.method.rule),
-                "seed": job.seed,
-                "members": config.judging.members,
-                "data": to_plain(config.data),
-                **config.dataset,
-            },
+            "model": about_model(config, self.prepared),
         }
         return header, tensors

@@ -1,29 +1,42 @@
-"""A trained network from a run: the newest checkpoint of one of its jobs, or its packed posterior, ready to predict."""
+"""A trained network, ready to predict: the newest checkpoint of a run's job, a packed posterior, a learner's file."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from bayspike.continual.methods import build_rule
+from bayspike.continual.tasks import Concatenated, of_classes
+from bayspike.data import catalogue
+from bayspike.data.base import Dataset, Samples
 from bayspike.errors import require
+from bayspike.learner.examples import relabelled
+from bayspike.learner.file import is_learner_file, load_state, name_of_rule
+from bayspike.learner.state import network_of, posteriors_of
 from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
+from bayspike.predict.watching import ForeignRule
 from bayspike.runs.checkpoints import load, steps, unpack_progress
 from bayspike.runs.packed import NAME, is_packed, packed_posteriors
+from bayspike.runs.plan.prepare import stratified
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.plain import from_plain
 
 
 @dataclass(frozen=True)
 class Model:
-    """A trained network from a checkpoint, with what is needed to feed it and to name its answers."""
+    """A trained network from a file, with what is needed to feed it and to name its answers."""
 
     path: Path
     network: Network
     posteriors: Sequence[Posterior]
     method: str
     about: Mapping[str, Any]  # dataset, classes, sample_shape, time, …
+    foreign: ForeignRule | None = None  # of its own committee, where the file has one
+    held_back: Sequence[Samples] = ()  # examples in the file that it has not learnt from
+    stored: Sequence[Samples] = ()  # and those that it has
 
     @property
     def classes(self) -> list[str]:
@@ -31,8 +44,10 @@ class Model:
 
 
 def load_model(path: Path, job: str | None = None) -> Model:
-    """The model of a checkpoint file, of a job's folder of checkpoints, of a run directory (of its `job`), or of a
+    """The model of a learner's file, a checkpoint, a job's folder of checkpoints, a run directory (of its `job`), or a
     packed posterior."""
+    if is_learner_file(path):
+        return _model_of_learner(path)
     file = find_checkpoint(path, job)
     checkpoint = load(file)
     about = checkpoint.header.get("model")
@@ -44,6 +59,57 @@ def load_model(path: Path, job: str | None = None) -> Model:
     rule = build_rule(about["method"], about["rule"])
     progress = unpack_progress(checkpoint, network, rule, file)
     return Model(file, network, posteriors(rule, progress.states), about["method"], about)
+
+
+def _model_of_learner(path: Path) -> Model:
+    state = load_state(path)
+    require(len(state.classes) > 1, f"{path} knows fewer than two classes yet: let it learn more first.")
+    recipe = state.recipe
+    kind = name_of_rule(recipe.rule)
+    about = {
+        "name": "data of its own", "simulated": False, "data": {"options": {}}, "label": kind, "method": kind,
+        **state.about,
+        "seed": state.seed, "members": recipe.members, "classes": list(state.classes), "time": recipe.encoding.time,
+        "inputs": recipe.encoding.inputs, "sample_shape": list(recipe.encoding.shape),
+    }  # fmt: skip
+    plain = all(isinstance(about[key], str) for key in ("name", "label", "method")) and isinstance(about["data"], dict)
+    require(plain, f"{path} does not say soundly where it is from.")
+    held_back, stored = state.held_back, [part for part in state.memory if len(part)]
+    foreign = None if state.calibration is None else state.calibration.foreign
+    return Model(path, network_of(state), posteriors_of(state), about["method"], about, foreign, held_back, stored)
+
+
+def own_data(model: Model, root: Path | None, name: str | None, count: int | None, learnt_too: bool = False) -> Dataset:
+    """What a learner's file can be judged on: a data set by name, of classes it knows, or the examples it held back.
+
+    With `learnt_too` the examples it has learnt from serve where none were held back.
+    """
+    if name is not None:
+        dataset = _of_known_classes(catalogue.load(name, root=root, time=int(model.about["time"])), model)
+    else:
+        parts = tuple(model.held_back) or (tuple(model.stored) if learnt_too else ())
+        require(
+            len(parts) > 0,
+            f"{model.path} holds no examples that were held back: name a data set with --dataset.",
+        )
+        about, shape = "the examples it held back", tuple(model.about["sample_shape"])
+        everything = Concatenated(parts)
+        dataset = Dataset(about, everything, everything, tuple(model.classes), shape, bool(model.about["simulated"]))
+    return replace(dataset, test=stratified(dataset.test, count, 0, "test_examples"))
+
+
+def _of_known_classes(dataset: Dataset, model: Model) -> Dataset:
+    known = [number for number, word in enumerate(dataset.classes) if word in model.classes]
+    require(
+        len(known) > 0 and dataset.test.inputs == model.network.inputs,
+        f"{dataset.name} has {dataset.test.inputs} inputs and the classes {', '.join(dataset.classes[:10])}, but the "
+        f"learner {model.network.inputs} and {', '.join(model.classes[:10])}.",
+    )
+    test = of_classes(dataset.test, known)
+    places = torch.tensor([model.classes.index(word) if word in model.classes else -1 for word in dataset.classes])
+    test = relabelled(test, places[test.labels])
+    missing = "" if len(known) == len(dataset.classes) else f" ({len(known)} of {len(dataset.classes)} classes)"
+    return replace(dataset, name=dataset.name + missing, train=test, test=test, classes=tuple(model.classes))
 
 
 def find_checkpoint(path: Path, job: str | None = None) -> Path:

@@ -7,7 +7,7 @@ part of it; they come from a learning rule's state (in training) or from a poste
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
+from bayspike.seeds import generator_for
 from bayspike.spiking.filters import DoubleExponential, Filter, TraceState
 from bayspike.spiking.neurons import Neuron, NeuronState, Reset
 
@@ -49,6 +50,7 @@ class Layer:
     neuron: Neuron
     readout: Tensor  # B, (classes, neurons), fixed
     recurrent: bool = False
+    later: int = 0  # how many rows of B, the last ones, were added after the layer was made
 
     def __post_init__(self) -> None:
         require_range("inputs", self.inputs, 1)
@@ -67,6 +69,18 @@ class Layer:
     def shape(self) -> tuple[int, int]:
         """Shape of a weight matrix of this layer."""
         return (self.neurons, self.pre)
+
+    def logits(self, spikes: Tensor) -> Tensor:
+        """B times spikes `(…, neurons, batch)`.
+
+        How a product is rounded depends on its shape. So rows that were added later are multiplied one by one: the
+        logits of the other classes stay what they were, bit for bit.
+        """
+        if not self.later:
+            return torch.matmul(self.readout, spikes)
+        first = len(self.readout) - self.later
+        rows = [self.readout[:first], *self.readout[first:].split(1)]
+        return torch.cat([torch.matmul(each, spikes) for each in rows], dim=-2)
 
     def start(self, batch: int) -> NeuronState:
         """The state before the first time-step."""
@@ -131,7 +145,7 @@ class Network:
 
     def to(self, device: torch.device | str) -> "Network":
         """The same network with its read-outs on another device."""
-        moved = (Layer(a.inputs, a.neurons, a.neuron, a.readout.to(device), a.recurrent) for a in self.layers)
+        moved = (replace(layer, readout=layer.readout.to(device)) for layer in self.layers)
         return Network(tuple(moved), self.binary)
 
 
@@ -229,6 +243,28 @@ def random_readout(classes: int, neurons: int, scale: float, generator: torch.Ge
     The scale sets how far logits can spread, hence how sure the network can be at all.
     """
     return torch.randn(classes, neurons, generator=generator) * (scale / math.sqrt(neurons))
+
+
+def with_more_classes(network: Network, config: NetworkConfig, classes: int) -> Network:
+    """The network with rows for classes that came later, each drawn from the seed, its layer and its number alone.
+
+    Nothing else moves: rows that are there stay as they are, and it makes no difference in how many steps it grew.
+    """
+    require(
+        classes >= network.classes,
+        f"a network of {network.classes} classes cannot be made one of {classes}: classes are only added.",
+    )
+    if classes == network.classes:
+        return network
+    layers = []
+    for index, layer in enumerate(network.layers):
+        rows = [
+            random_readout(1, layer.neurons, config.readout_scale, generator_for(config.seed, "read-out", index, each))
+            for each in range(network.classes, classes)
+        ]
+        readout = torch.cat([layer.readout, torch.cat(rows).to(layer.readout)])
+        layers.append(replace(layer, readout=readout, later=layer.later + len(rows)))
+    return Network(tuple(layers), network.binary)
 
 
 def check_spikes(network: Network, spikes: Tensor) -> None:
