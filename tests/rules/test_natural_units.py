@@ -63,16 +63,16 @@ def test_observations_are_those_of_the_filter() -> None:
 
 
 def test_the_carry_falls_with_what_is_stored() -> None:
-    task = Pace(64, 20, 1000, first=False)
+    task = Pace(64, 20, 18_000, first=False)
     found = [carry_for(task._replace(stored=n)) for n in (0, 1, 10, 45, 450)]
-    assert found[0] == 1200
-    assert found[2] == 300
-    assert carry_for(task._replace(stored=10, share=0.01)) == pytest.approx(1200 / 9)
+    assert found[0] == pytest.approx(900 * 0.9)
+    assert found[2] == pytest.approx(found[0] / 4)
     assert found == sorted(found, reverse=True)
     assert found[-1] == 1  # the paper's rule
+    assert carry_for(task._replace(stored=10, share=0.01)) == pytest.approx(found[0] / 9)
+    assert carry_for(task._replace(examples=2000)) == pytest.approx(450)  # a small task has taught less
     assert carry_for(task._replace(first=True)) == 1
-    rule = GaussianVI().at(task)
-    assert rule.carry == 1200
+    assert GaussianVI().at(task).carry == found[0]
     assert GaussianVI(carry=7.0).at(task).carry == 7
     assert GaussianVI(remember=1e5).at(task).carry == 1  # without ends of tasks nothing is carried
 

@@ -46,17 +46,11 @@ def without_silent_inputs(network: Network, firing: Tensor) -> tuple[Network, Te
 
 
 def take_columns(state: State, columns: Tensor) -> State:
-    """A copy of the state for some of the pre-synaptic neurons. Numbers stay; a rule's scratch is dropped."""
+    """A copy of the state for some of the pre-synaptic neurons. What is not a matrix is a rule's scratch: dropped."""
+    parts = state._asdict().items()
     return state._replace(
-        **{
-            name: part.index_select(1, columns) if isinstance(part, Tensor) else _number(part)
-            for name, part in state._asdict().items()
-        }
+        **{name: part.index_select(1, columns) if isinstance(part, Tensor) else None for name, part in parts}
     )
-
-
-def _number(part: object) -> float | None:
-    return part if isinstance(part, float) else None
 
 
 def rejoin(rule: Resting, whole: State, learnt: State, columns: Tensor, steps: int) -> State:
@@ -69,5 +63,5 @@ def rejoin(rule: Resting, whole: State, learnt: State, columns: Tensor, steps: i
     for name, part in whole._asdict().items():
         busy, idle = getattr(learnt, name), getattr(rested, name)
         is_matrix = isinstance(part, Tensor)
-        joined[name] = part.index_copy_(1, columns, busy).index_copy_(1, others, idle) if is_matrix else _number(part)
+        joined[name] = part.index_copy_(1, columns, busy).index_copy_(1, others, idle) if is_matrix else None
     return whole._replace(**joined)

@@ -3,18 +3,16 @@
 At every time-step, with g the per-example gradients at weights drawn from q = N(m, 1/p):
 
     p ← (1 − ηρ)·p + η·[ mean(g²) + ρ·p₀ ]
-    m ← m − η/p · [ mean(g) − ρ·h·(m₀ − m) ],      h = p₀ + (κ − 1)·(p₀ − p₁)
+    m ← m − η/p · [ mean(g) − ρ·κ·p₀·(m₀ − m) ]
 
-At the end of a task q becomes the prior (m₀, p₀) of the next; p₁ is the precision of the very first prior, so that
-p₀ − p₁ is what earlier tasks have taught. κ = 1 is the paper; what it minimises is
+At the end of a task q becomes the prior (m₀, p₀) of the next. κ = 1 is the paper; what it minimises is
 
-    E_q[loss] + ρ·[ ½Σ(p₀/p − 1 − log(p₀/p)) + ½Σh·(m − m₀)² ],
+    E_q[loss] + ρ·[ ½Σ(p₀/p − 1 − log(p₀/p)) + κ·½Σp₀(m − m₀)² ],
 
-the free energy with the part of KL(q‖prior) that holds the mean to what was learnt weighed κ times (generalised
-variational continual learning: Loo, Swaroop & Turner, ICLR 2021). Mean field leaves out that inputs fire together, so
-it takes the loss for much flatter than it is along directions that many synapses share; κ, the *carry*, makes up for
-it. As κ grows with ρ·κ held fixed, what is left of it is ρκ·½Σ(p₀ − p₁)(m − m₀)²: online EWC with the gathered
-precision for importance.
+the free energy with the part of KL(q‖prior) that holds the mean weighed κ times (generalised variational continual
+learning: Loo, Swaroop & Turner, ICLR 2021). Mean field leaves out that inputs fire together, so it takes the loss for
+much flatter than it is along directions that many synapses share; κ, the *carry*, makes up for it. As κ grows with ρ·κ
+held fixed, what is left of the prior is ρκ·½Σp₀(m − m₀)²: online EWC with the running precision for importance.
 
 Natural units. Count the loss of one example, averaged over its T steps, as c log-likelihoods: c is the number of
 independent observations that its steps are worth (`independent_steps`). A mini-batch of |B| at one step then weighs
@@ -46,7 +44,7 @@ from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
 
 CROWD = 100.0
-MOST_CARRY = 1200.0  # κ with nothing stored
+MOST_CARRY, LARGE_TASK = 900.0, 2000.0  # κ after large tasks with nothing stored; half of it after one of this size
 ENOUGH, ENOUGH_SHARE = 10.0, 0.01  # examples of a class, and share of it, that make a difference when stored
 
 
@@ -56,7 +54,6 @@ class GaussianState(NamedTuple):
     prior_mean: Tensor
     prior_precision: Tensor
     scratch: "Scratch | None" = None
-    first: float = 0.0  # p₁, the precision of the very first prior
 
 
 @dataclass(frozen=True)
@@ -67,8 +64,8 @@ class GaussianVI:
     becomes the prior.
     prior_std: how wide a weight may be before anything is known of it; None: so that potentials of a layer in which a
     tenth of the inputs is active have the spread of a threshold. `prior_precision` says the same as 1/std².
-    carry: κ, how many times as hard as by the letter the mean is held to what earlier tasks have taught. None: by what
-    is stored of them, see `carry_for`.
+    carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task. None: by what
+    is stored of the earlier tasks, see `carry_for`.
     observations: c, how many observations the steps of one example are worth; None: the independent ones with
     `remember`, else each step one, as in the paper's objective.
     crowd: how many neurons count as one when evidence is gathered; None: 100 with `remember`, else each for itself.
@@ -194,7 +191,6 @@ class GaussianVI:
             precision=torch.full_like(mean, prior if self.init_precision is None else self.init_precision),
             prior_mean=torch.zeros_like(mean),
             prior_precision=torch.full_like(mean, prior),
-            first=prior,
         )
 
     def drive(self, state: GaussianState, generator: torch.Generator) -> Drive:
@@ -224,7 +220,7 @@ class GaussianVI:
             if prior and carry != 1:  # the letter's explicit step would overshoot where κ is large
                 torch.mm(rows, traces, out=step)
                 mean.addcdiv_(step, precision, value=-self.rate * share)
-                self._pull_mean(mean, precision, prior_mean, prior_precision, state.first, 1, step)
+                self._pull_mean(mean, precision, prior_mean, prior_precision, 1, step)
             else:
                 step.addmm_(rows, traces, beta=pull, alpha=share)
                 mean.addcdiv_(step, precision, value=-self.rate)
@@ -242,19 +238,16 @@ class GaussianVI:
         for mean, precision, prior_mean, prior_precision in row_blocks(*state[:4]):
             precision.lerp_(prior_precision, share)
             step = scratch.block[: len(mean)]
-            self._pull_mean(mean, precision, prior_mean, prior_precision, state.first, steps, step)
+            self._pull_mean(mean, precision, prior_mean, prior_precision, steps, step)
         return state._replace(scratch=scratch)
 
     def _pull_mean(
-        self, mean: Tensor, precision: Tensor, prior_mean: Tensor, prior_precision: Tensor, first: float, steps: int,
-        step: Tensor,
-    ) -> None:  # fmt: skip
-        """m ← (m + a·m₀)/(1 + a) with a = steps·ηρ·h/p, in place."""
-        weight, hold = self.rate * self.pull * steps, prior_precision
-        if self.kappa != 1:
-            hold = (prior_precision * self.kappa).sub_((self.kappa - 1) * first).clamp_min_(0)
-        torch.sub(prior_mean, mean, out=step).mul_(hold)
-        mean.addcdiv_(step, torch.add(precision, hold, alpha=weight), value=weight)
+        self, mean: Tensor, precision: Tensor, prior_mean: Tensor, prior_precision: Tensor, steps: int, step: Tensor
+    ) -> None:
+        """m ← (m + a·m₀)/(1 + a) with a = steps·ηρκ·p₀/p, in place."""
+        weight = self.rate * self.pull * self.kappa * steps
+        torch.sub(prior_mean, mean, out=step).mul_(prior_precision)
+        mean.addcdiv_(step, torch.add(precision, prior_precision, alpha=weight), value=weight)
 
     def rest(self, state: GaussianState, steps: int) -> GaussianState:
         """Without gradients there is only the pull, as many steps at a time as in training."""
@@ -294,13 +287,14 @@ class GaussianVI:
 def carry_for(pace: Pace) -> float:
     """κ by what is stored: the less of the past can be shown again, the harder the posterior must hold it.
 
-    In the first task there is no past. What counts is how many examples of a class are stored, and which share of it
-    they are; the constants were fitted on validation images of split-MNIST and of small digits. With much stored κ is
-    1, the paper's rule.
+    In the first task there is no past, and a small task has taught little that could be held. What counts of the stored
+    examples is how many there are of a class, and which share of it they are. The constants were fitted on validation
+    images of split-MNIST and on small digits; with much stored κ is 1, the paper's rule.
     """
     if pace.first:
         return 1.0
-    return max(1.0, MOST_CARRY / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
+    learnt = 1.0 if pace.examples == math.inf else pace.examples / (pace.examples + LARGE_TASK)
+    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
 
 
 def _scratch(state: GaussianState) -> Scratch:
