@@ -10,7 +10,7 @@ ExperimentName = Literal[
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
-    "tacos-replay", "joint", "bayes-joint", "bayes-stream", "bayes-flat", "mesu", "bgd", "si",
+    "tacos-replay", "joint", "bayes-joint", "bayes-carried", "bayes-stream", "bayes-flat", "mesu", "bgd", "si",
 ]  # fmt: skip
 
 

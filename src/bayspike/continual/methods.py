@@ -41,6 +41,7 @@ class Method:
 
 LARGEST_RATE = 1e6  # a learning rate beyond it leaves nothing of float32 after a step
 _NO_REPLAY = {"replay": "none"}
+_ONCE = {"evidence": "once", "anneal": 0.0}  # an example is evidence once, and the step is the inverse of the precision
 
 METHODS: dict[str, Method] = {
     "bayes": Method(GaussianVI, "Gaussian variational inference, real-valued synapses, coresets"),
@@ -58,13 +59,18 @@ METHODS: dict[str, Method] = {
     ),
     "joint": Method(SGD, "frequentist on all tasks at once: the ceiling", {}, _NO_REPLAY, "joint", "sgd"),
     "bayes-joint": Method(GaussianVI, "Bayesian on all tasks at once", {}, _NO_REPLAY, "joint", "bayes"),
+    "bayes-carried": Method(
+        GaussianVI, "Gaussian in natural units, its posterior carried as hard as what is stored asks for", {}, _ONCE
+    ),
     "bayes-stream": Method(
-        GaussianVI,
-        "Bayesian without task boundaries: a memory of examples, a prior that is never replaced",
-        like="bayes",
+        GaussianVI, "Bayesian without task boundaries: a memory of examples, a lasting prior", {"remember": 300_000.0}
     ),
     "bayes-flat": Method(
-        GaussianVI, "the same with one precision a layer: a control", {"flat": True}, like="bayes-stream"
+        GaussianVI,
+        "the same with one precision a layer: a control",
+        {"remember": 300_000.0, "flat": True},
+        {},
+        like="bayes-stream",
     ),
     "mesu": Method(MESU, "metaplasticity from synaptic uncertainty, no boundaries, nothing stored", {}, _NO_REPLAY),
     "bgd": Method(BGD, "Bayesian gradient descent (FOO-VB, diagonal), no boundaries, nothing stored", {}, _NO_REPLAY),
@@ -122,7 +128,7 @@ def build_rule(name: str, options: Mapping[str, Any]) -> Rule:
             values[key] = None if value is None else Grid(coerce(value, float, f"{name}.grid"))
         else:
             values[key] = coerce(value, hints[key], f"{name}.{key}")
-    require_range(f"{name}.lr", values.get("lr", 0.0), 0, LARGEST_RATE)
+    require_range(f"{name}.lr", values.get("lr") or 0.0, 0, LARGEST_RATE)
     try:
         rule: Rule = kind(**values)
     except TypeError as error:
