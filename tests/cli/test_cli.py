@@ -18,7 +18,7 @@ from bayspike import __version__
 from bayspike.cli import main, options
 from bayspike.continual.methods import METHODS
 from bayspike.experiments.registry import EXPERIMENTS
-from bayspike.runs.directory import locked
+from bayspike.runs.locks import locked
 
 TINY = [
     "--hidden", "16", "--time", "8", "--train-examples", "60", "--test-examples", "20", "--batch", "16",

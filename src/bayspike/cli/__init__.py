@@ -56,6 +56,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a disk that is full, read-only or failing, wherever it was noticed
+        if debug:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        print(f"bayspike: {place}{error.strerror or error}; mend that and try again.", file=sys.stderr)
+        return 2
+    except MemoryError:
+        if debug:
+            raise
+        print("bayspike: there is not enough memory for this; try something smaller.", file=sys.stderr)
+        return 2
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -156,12 +156,16 @@ class Predict:
         score: Literal["mutual_information", "entropy"] = "mutual_information" if predictor.members > 1 else "entropy"
         return calibrate_foreign(done.members, score=score)
 
-    def _tell(self, name: str, model: "Model", watching: Any, steps: Iterable["torch.Tensor"]) -> None:
+    def _tell(self, name: str, model: "Model", watching: Any, steps: Iterable[Any]) -> None:
+        from bayspike.data.inputs import Silence
+
         every = self.every or (1 if self.json else max(1, int(model.about["time"]) // 10))
         decision, told = None, 0
         for spikes in steps:
-            decision = watching.push(spikes.unsqueeze(0))
-            if decision.time % every == 0:
+            before = 0 if decision is None else decision.time
+            silent = isinstance(spikes, Silence)
+            decision = watching.rest(spikes.bins) if silent else watching.push(spikes.unsqueeze(0))
+            if decision.time // every > before // every:
                 self._line(name, model, watching, decision)
                 told = decision.time
         if decision is not None and told != decision.time:
@@ -185,13 +189,15 @@ class Predict:
             print(f"{name}  {line}{mark}", flush=True)
 
 
-def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator["torch.Tensor"]:
+def _standard_input(model: "Model", generator: "torch.Generator") -> Iterator[Any]:
     """A picture if the network takes pictures, else lines of events, one bin after another."""
-    from bayspike.data.inputs import bins_of_lines, spikes_of_picture
+    from bayspike.data.files.pictures import LARGEST_PICTURE
+    from bayspike.data.inputs import LONGEST_LINE, bins_of_lines, spikes_of_picture
 
+    source = sys.stdin.buffer
     if len(model.about["sample_shape"]) == 2:
-        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator))
-    return bins_of_lines(sys.stdin, model.about)
+        return iter(spikes_of_picture(source.read(LARGEST_PICTURE + 1), "standard input", model.about, generator))
+    return bins_of_lines(iter(lambda: source.readline(LONGEST_LINE + 1), b""), model.about)
 
 
 @dataclass(frozen=True)

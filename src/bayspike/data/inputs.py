@@ -4,26 +4,26 @@ Pictures are rate-encoded; recordings are cut, mirrored, binned and down-sampled
 does. Event lines are text, `t x y p` with t in µs, separated by blanks or commas.
 """
 
-import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.data.base import StaticSamples
 from bayspike.data.files.aedat import read_aedat2, read_aedat3
 from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
 from bayspike.data.files.events import Events, binned
+from bayspike.data.files.pictures import ENDINGS, read_picture
 from bayspike.data.sets import dvs_gesture, mnist_dvs, nmnist, poker_dvs
 from bayspike.errors import UserError, require
+from bayspike.storage.files import reason
 
-LARGEST_PICTURE = 2**26  # bytes
-PICTURES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".pgm")
+LONGEST_SILENCE = 86_400_000_000  # µs: a day
+LONGEST_LINE = 200  # characters of one event
 AEDAT3 = b"#!AER-DAT3"
 
 
@@ -56,8 +56,8 @@ def view_of(about: Mapping[str, Any]) -> View:
 def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Generator) -> Tensor:
     """Spikes `(time, inputs)` of a picture or a recording."""
     require(path.is_file(), f"{path} is not a file: give a picture or a recording of events.")
-    if path.suffix.lower() in PICTURES:
-        return spikes_of_picture(path.read_bytes(), str(path), about, generator)
+    if path.suffix.lower() in ENDINGS:
+        return spikes_of_picture(path, str(path), about, generator)
     view = view_of(about)
     recorded = read_events(path)
     begin = int(recorded.t[0]) if view.start is None else view.start
@@ -77,73 +77,88 @@ def read_events(path: Path) -> Events:
     if ending == ".npy":
         return read_gesture_npy(path)
     if ending == ".aedat":
-        with path.open("rb") as stream:
-            return read_aedat3(path) if stream.read(len(AEDAT3)) == AEDAT3 else read_aedat2(path)
-    raise UserError(f"{path}: give a picture ({', '.join(PICTURES)}) or a recording (.aedat, .bin or .npy).")
+        try:
+            with path.open("rb") as stream:
+                third = stream.read(len(AEDAT3)) == AEDAT3
+        except OSError as error:
+            raise UserError(f"{path} cannot be read: {reason(error)}.") from error
+        return read_aedat3(path) if third else read_aedat2(path)
+    raise UserError(f"{path}: give a picture ({', '.join(ENDINGS)}) or a recording (.aedat, .bin or .npy).")
 
 
-def spikes_of_picture(data: bytes, name: str, about: Mapping[str, Any], generator: torch.Generator) -> Tensor:
+def spikes_of_picture(source: Path | bytes, name: str, about: Mapping[str, Any], generator: torch.Generator) -> Tensor:
     """Rate-encoded spikes `(time, inputs)` of a picture, bright on dark, of the size the network knows."""
-    from PIL import Image, UnidentifiedImageError
-
     shape = tuple(about["sample_shape"])
     require(len(shape) == 2, f"{name}: a network trained on {about['name']} takes no pictures.")
-    require(len(data) <= LARGEST_PICTURE, f"{name} is larger than the {LARGEST_PICTURE:,} bytes that are read.")
-    try:
-        with Image.open(io.BytesIO(data)) as picture:
-            require(
-                (picture.height, picture.width) == shape,
-                f"{name} has {picture.height}×{picture.width} pixels, but the network takes {shape[0]}×{shape[1]}.",
-            )
-            grey = np.asarray(picture.convert("L"))
-    except (UnidentifiedImageError, OSError, Image.DecompressionBombError) as error:
-        raise UserError(f"{name} cannot be read as a picture ({error}).") from error
-    values = torch.from_numpy(grey.reshape(1, -1).copy())
+    grey = read_picture(source, name, shape)
+    values = torch.from_numpy(grey.reshape(1, -1))
     samples = StaticSamples(values, torch.zeros(1, dtype=torch.int64), int(about["time"]))
     return _fitting(samples.spikes(torch.tensor([0]), generator)[:, 0], about, name)
 
 
-def bins_of_lines(lines: Iterable[str], about: Mapping[str, Any]) -> Iterator[Tensor]:
-    """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end."""
+class Silence(NamedTuple):
+    """So many time bins without an event, one after the other."""
+
+    bins: int
+
+
+def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
+    """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end.
+
+    Bins without an event come as one `Silence`, however many they are.
+    """
     view = view_of(about)
     begin: int | None = view.start
-    number = 0
-    pending: list[NDArray[np.int64]] = []
+    number = last = 0
+    pending: dict[tuple[int, int, int], None] = {}  # of one bin: each channel once, so that no stream fills the memory
     for count, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        row = _row(line, count, view.sensor)
-        begin = int(row[0]) if begin is None else begin
-        bin_of = (int(row[0]) - begin) // view.step
-        require(bin_of >= number, f"line {count}: time runs backwards to {int(row[0])} µs.")
-        while bin_of > number:
-            yield _bin(pending, view, about)
-            pending = []
-            number += 1
-        pending.append(row)
+        t, *channel = _row(line, count, view.sensor)
+        begin = t if begin is None else begin
+        last = last or begin
+        require(
+            t - last <= LONGEST_SILENCE,
+            f"line {count}: time leaps from {last} to {t} µs, more than a day: the clock of the camera is not sound.",
+        )
+        last = t
+        bin_of = (t - begin) // view.step
+        require(bin_of >= number, f"line {count}: time runs backwards to {t} µs.")
+        if bin_of > number:
+            if pending:
+                yield _bin(pending, view, about)
+                number += 1
+            if bin_of > number:
+                yield Silence(bin_of - number)
+            number = bin_of
+            pending = {}
+        pending[channel[0], channel[1], channel[2]] = None
     if pending:
         yield _bin(pending, view, about)
 
 
-def _row(line: str, count: int, side: int) -> NDArray[np.int64]:
+def _row(line: str | bytes, count: int, side: int) -> tuple[int, int, int, int]:
+    shown = line[:60].strip() if isinstance(line, str) else line[:60].strip().decode("ascii", "backslashreplace")
     try:
-        t, x, y, p = (int(part) for part in line.replace(",", " ").split())
+        text = line if isinstance(line, str) else line.decode("ascii")
+        require(len(text) <= LONGEST_LINE, f"line {count} is longer than the {LONGEST_LINE} characters that are read.")
+        t, x, y, p = (int(part) for part in text.replace(",", " ").split())
+    except UserError:
+        raise
     except ValueError as error:
-        raise UserError(f"line {count} is not `t x y p` in whole numbers: {line.strip()[:60]!r}.") from error
+        raise UserError(f"line {count} is not `t x y p` in whole numbers: {shown!r}.") from error
     good = 0 <= x < side and 0 <= y < side and p in (0, 1) and 0 <= t < 2**62
-    require(
-        good, f"line {count}: x and y must lie in [0, {side - 1}] and p be 0 or 1, but it is {line.strip()[:60]!r}."
-    )
-    return np.array([t, x, y, p], dtype=np.int64)
+    require(good, f"line {count}: x and y must lie in [0, {side - 1}] and p be 0 or 1, but it is {shown!r}.")
+    return t, x, y, p
 
 
-def _bin(rows: list[NDArray[np.int64]], view: View, about: Mapping[str, Any]) -> Tensor:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[str, Any]) -> Tensor:
+    table = np.array(list(channels), dtype=np.int64).reshape(-1, 3)
     events = Events(
         t=np.zeros(len(table), dtype=np.int64),
-        x=table[:, 1].astype(np.int16),
-        y=table[:, 2].astype(np.int16),
-        p=table[:, 3].astype(np.uint8),
+        x=table[:, 0].astype(np.int16),
+        y=table[:, 1].astype(np.int16),
+        p=table[:, 2].astype(np.uint8),
         width=view.sensor,
         height=view.sensor,
     )

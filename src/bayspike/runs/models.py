@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from bayspike.continual.methods import build_rule
-from bayspike.errors import require
+from bayspike.errors import UserError, require
 from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.runs.checkpoints import load, steps, unpack_progress
+from bayspike.runs.shapes import MODEL, check_shape
 from bayspike.spiking.network import Network, NetworkConfig, build
+from bayspike.storage.files import reason
 from bayspike.storage.plain import from_plain
 
 
@@ -33,9 +35,8 @@ def load_model(path: Path, job: str | None = None) -> Model:
     """The model of a checkpoint file, of a job's folder of checkpoints, or of a run directory (of its `job`)."""
     file = find_checkpoint(path, job)
     checkpoint = load(file)
-    about = checkpoint.header.get("model")
-    require(isinstance(about, dict), f"{file} does not say which network it belongs to.")
-    assert isinstance(about, dict)
+    about: dict[str, Any] = checkpoint.header.get("model", {})
+    check_shape(about, MODEL, f"{file}: model")
     network = build(from_plain(NetworkConfig, about["network"], f"{file}: network"))
     rule = build_rule(about["method"], about["rule"])
     progress = unpack_progress(checkpoint, network, rule, file)
@@ -43,14 +44,24 @@ def load_model(path: Path, job: str | None = None) -> Model:
 
 
 def find_checkpoint(path: Path, job: str | None = None) -> Path:
-    if path.is_file() or path.with_suffix(".json").is_file():
+    try:
+        return _find(path, job)
+    except OSError as error:
+        raise UserError(f"{path} cannot be looked into ({reason(error)}).") from error
+
+
+def _find(path: Path, job: str | None) -> Path:
+    if not path.is_dir():
+        require(
+            path.is_file() or (path.name not in ("", "..") and path.with_suffix(".json").is_file()),
+            f"{path} is neither a checkpoint nor a directory that holds one.",
+        )
         return path
-    require(path.is_dir(), f"{path} is neither a checkpoint nor a directory that holds one.")
     if steps(path):
         return steps(path)[-1]
     root = path / "checkpoints" if (path / "checkpoints").is_dir() else path
     named = {folder.name: steps(folder)[-1] for folder in sorted(root.iterdir()) if folder.is_dir() and steps(folder)}
-    require(bool(named), f"{path} holds no checkpoint.")
+    require(bool(named), f"{path} holds no checkpoint: give the directory of a run, or one of its checkpoints.")
     if job is None:
         # the Bayesian learner is what the tool is about, so it is the one meant where nothing is said
         return named[next((name for name in named if name.startswith("bayes")), next(iter(named)))]

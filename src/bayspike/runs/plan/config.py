@@ -4,7 +4,6 @@
 resumed, so a later change of defaults does not change an old run.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,7 +15,10 @@ from bayspike.continual.replay import Mixing
 from bayspike.errors import UserError, require, require_range
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
+from bayspike.storage.files import parse_json
 from bayspike.storage.plain import from_plain, to_plain
+
+LONGEST_WAIT = 1e7  # seconds between two checkpoints: four months
 
 
 @dataclass(frozen=True)
@@ -118,6 +120,11 @@ class RunConfig:
         require(len(set(labels)) == len(labels), f"two methods of a run have one label: {', '.join(labels)}.")
         require_range("threads", self.threads, 1)
         require_range("log_every", self.log_every, 1)
+        require_range("checkpoint_seconds", self.checkpoint_seconds, 0, LONGEST_WAIT)
+        require(
+            all(0 <= seed < 2**31 for seed in self.seeds) and len(set(self.seeds)) == len(self.seeds),
+            f"the seeds of a run must be different whole numbers in [0, {2**31 - 1}].",
+        )
 
 
 class Job:
@@ -153,7 +160,7 @@ def parse_setting(text: str) -> tuple[str, Any]:
     if not equals or not name:
         raise UserError(f"--set takes name=value, for example bayes.lr=1000, but got {text!r}.")
     try:
-        return name.strip(), json.loads(value)
-    except json.JSONDecodeError:
+        return name.strip(), parse_json(value)
+    except ValueError:  # a word, or a number that is none: whoever wants a number will refuse it
         named = {"none": None, "true": True, "false": False}
         return name.strip(), named.get(value.strip().lower(), value.strip())

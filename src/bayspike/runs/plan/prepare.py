@@ -18,6 +18,7 @@ from bayspike.errors import UserError, require_range
 from bayspike.rules.base import Rule
 from bayspike.runs.plan.config import DataOptions, Job, RunConfig
 from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.plan.fingerprint import SAMPLES, fingerprint
 from bayspike.spiking.network import Network, NetworkConfig, build
 
 
@@ -73,7 +74,7 @@ def stratified_indices(labels: Tensor, count: int, seed: int) -> Tensor:
 
 
 def describe_data(dataset: Dataset, stream: Stream) -> dict[str, Any]:
-    """What was really loaded, with a digest of the labels: enough to notice other data under the same name."""
+    """What was really loaded, with digests of labels and inputs: enough to notice other data under the same name."""
     hashed = hashlib.blake2b(digest_size=8)
     for samples in (dataset.train, dataset.test):
         hashed.update(samples.labels.numpy().tobytes())
@@ -90,6 +91,7 @@ def describe_data(dataset: Dataset, stream: Stream) -> dict[str, Any]:
         "foreign_about": dataset.foreign_about,
         "tasks": [task.name for task in stream.judges],
         "labels": hashed.hexdigest(),
+        SAMPLES: fingerprint(dataset),
     }
 
 

@@ -84,8 +84,9 @@ def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[Metho
         if isinstance(value, list | tuple) and not key.startswith(("network.", "training.")):
             found = []
             for each in value:
-                label = f"{name} {'ρ' if key == 'temperature' else key}={each:g}"
                 one = variants(name, preset, {**values, key: each})
+                shown = f"{each:g}" if isinstance(each, int | float) else str(each)
+                label = f"{name} {'ρ' if key == 'temperature' else key}={shown}"
                 if len(one) > 1:
                     raise UserError(f"only one hyper-parameter of {name!r} can be a list of values.")
                 found.append(replace(one[0], label=label))
