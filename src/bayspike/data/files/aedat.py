@@ -112,9 +112,7 @@ def _groups(packets: Sequence[Packet]) -> Iterator[list[Packet]]:
         yield group
 
 
-def _words(
-    data: bytes, group: Sequence[Packet]
-) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+def _words(data: bytes, group: Sequence[Packet]) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
     """The two words of every event of some packets, the byte it begins at, and its time overflow."""
     buffer = np.frombuffer(data, dtype=np.uint8)
     bodies = [buffer[start : start + 8 * number] for start, number, _ in group]
