@@ -57,7 +57,8 @@ def _answers(output: bytes, paths: Sequence[Path]) -> list[Tree]:
     at, trees = 0, []
     for path in paths:
         end = output.find(b"\n", at)
-        answer = parse_json(output[at:end]) if end >= 0 else {"refused": "it makes the HDF5 library fail"}
+        fallen: dict[str, Any] = {"refused": "it makes the HDF5 library fail"}
+        answer: dict[str, Any] = parse_json(output[at:end]) if end >= 0 else fallen
         if "refused" in answer:
             raise Unreadable(str(path), answer["refused"])
         body = memoryview(output)[end + 1 : end + 1 + answer["bytes"]]

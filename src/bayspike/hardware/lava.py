@@ -45,7 +45,8 @@ def read_all(paths: Sequence[Path]) -> list[FixedPointNetwork]:
     try:
         trees = read_trees(paths)
     except Unreadable as error:
-        raise UserError(f"{error.path} is not a .net file of dense CUBA layers ({error.why}); export it again.") from error
+        sentence = f"{error.path} is not a .net file of dense CUBA layers ({error.why}); export it again."
+        raise UserError(sentence) from error
     networks = []
     for path, tree in zip(paths, trees, strict=True):
         try:
