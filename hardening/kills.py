@@ -142,8 +142,7 @@ def one_run(
     """Kill one run once or several times, let it come to its end, and compare it."""
     drawing = place.startswith("drawing")
     work: Work = draw if drawing else train
-    path = folder / f"run-{campaign.total}"
-    shutil.rmtree(path, ignore_errors=True)
+    path = folder / f"kill-{campaign.total}" / "run"  # the same name as the twin's, which a report tells
     run = finished_copy(twin, path) if drawing else begin(path, bench)
     if drawing:
         for each in (run.summary, run.report, run.figures):
@@ -156,7 +155,7 @@ def one_run(
             killed = kill_processes(run, bench, place, chance)
         else:
             moment = ("before", "middle", "after")[campaign.next_write.get(place, 0) % 3]
-            number = campaign.next_write.get(place, 0) // 3 * 7 % operations  # 7 and the count share no factor: all come
+            number = campaign.next_write.get(place, 0) // 3 * 7 % operations  # without a common factor: all come
             campaign.next_write[place] = campaign.next_write.get(place, 0) + 1
             power = random.Random(chance.random()) if place == "power" else None
             again = shown == "resume"
@@ -173,7 +172,7 @@ def one_run(
         kept = folder / f"difference-{len(campaign.faults)}"
         shutil.copytree(run.path, kept, dirs_exist_ok=True)
         campaign.faults.append({"place": place, "after": campaign.total, "differs": found[:5], "kept": str(kept)})
-    shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path.parent, ignore_errors=True)
 
 
 def count_operations(path: Path, bench: Workbench, work: Work) -> int:
@@ -193,16 +192,16 @@ def count_operations(path: Path, bench: Workbench, work: Work) -> int:
 def campaign_of(kills: int, places: list[str], state: Path | None, folder: Path, seconds: float) -> Campaign:
     campaign = Campaign(state)
     bench = tiny_bench()
-    trained = undisturbed(folder / "twin", bench, train)
+    trained = undisturbed(folder / "twin" / "run", bench, train)
     drawn = trained
     if any(place.startswith("drawing") for place in places):
-        shutil.copytree(trained.run.path, folder / "drawn")
-        drawn = undisturbed(folder / "drawn", bench, draw)
-    operations = count_operations(begin(folder / "counted", bench).path, bench, train)
+        shutil.copytree(trained.run.path, folder / "drawn" / "run")
+        drawn = undisturbed(folder / "drawn" / "run", bench, draw)
+    operations = count_operations(begin(folder / "counted" / "run", bench).path, bench, train)
     strokes = 0
     if "drawing write" in places:
-        shutil.copytree(trained.run.path, folder / "counted-drawing")
-        strokes = count_operations(folder / "counted-drawing", bench, draw)
+        shutil.copytree(trained.run.path, folder / "counted-drawing" / "run")
+        strokes = count_operations(folder / "counted-drawing" / "run", bench, draw)
     while operations % 7 == 0:
         operations += 1
     print(f"one run: {operations} writes, {trained.seconds:.2f} s; drawing: {strokes} writes", flush=True)
