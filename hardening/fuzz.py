@@ -103,7 +103,7 @@ def child(target: Target, cases: int, seed: str, answer: Path) -> None:
         base = chance.choice(corpus)
         try:
             content = target.damage(base, chance)
-        except ValueError:  # the base of a structural damage was damaged beyond structure
+        except Exception:  # the base of a structural damage was damaged beyond structure
             content = target.damage(target.genuine, chance)
         outcome, new = one_case(target, content, reached if number % 16 == 0 else None)
         counts["cases"] += 1

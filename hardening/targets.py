@@ -172,8 +172,8 @@ def _tree(path: Path, kind: Any) -> None:
     arrays: list[bytes] = []
     try:
         plain = hdf5_child._tree(str(path), 2**26, arrays)
-    except Exception:  # the child says `refused`, whatever it was
-        return
+    except Exception as error:  # the child says `refused`, whatever it was
+        raise UserError("refused") from error
     body = memoryview(b"".join(arrays))
     before = kind.read_trees
     kind.read_trees = lambda paths: [hdf5._tree(plain, body)[0]]

@@ -46,8 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         if debug:
             raise
-        print(f"bayspike: {error}", file=sys.stderr)
-        return 2
+        return _sentence(str(error))
     except KeyboardInterrupt:
         if debug:
             raise
@@ -60,13 +59,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         if debug:
             raise
         place = f"{error.filename}: " if error.filename is not None else ""
-        print(f"bayspike: {place}{error.strerror or error}; mend that and try again.", file=sys.stderr)
-        return 2
+        return _sentence(f"{place}{error.strerror or error}; mend that and try again.")
     except MemoryError:
         if debug:
             raise
-        print("bayspike: there is not enough memory for this; try something smaller.", file=sys.stderr)
-        return 2
+        return _sentence("there is not enough memory for this; try something smaller.")
+
+
+def _sentence(text: str) -> int:
+    """Tell the user, whatever the names of files are made of, in one line."""
+    shown = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    print(f"bayspike: {shown}", file=sys.stderr)
+    return 2
 
 
 def _dispatch(arguments: list[str]) -> int:

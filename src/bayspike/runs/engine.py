@@ -138,6 +138,9 @@ def run_jobs(
     """
     config = bench.config
     run.clear_parts()
+    for job in jobs_of(config):
+        if run.result(job.name).is_file():  # a power cut may have undone the removal of old checkpoints
+            checkpoints.prune(run.checkpoints(job.name))
     learners = {job.name: prepare(config, job, bench.dataset, bench.stream) for job in jobs_of(config)}
     totals = {name: count_batches(prepared) for name, prepared in learners.items()}
     overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])

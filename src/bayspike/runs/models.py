@@ -15,6 +15,8 @@ from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.files import reason
 from bayspike.storage.plain import from_plain
 
+MOST_CLASSES = 100_000
+
 
 @dataclass(frozen=True)
 class Model:
@@ -37,7 +39,13 @@ def load_model(path: Path, job: str | None = None) -> Model:
     checkpoint = load(file)
     about: dict[str, Any] = checkpoint.header.get("model", {})
     check_shape(about, MODEL, f"{file}: model")
-    network = build(from_plain(NetworkConfig, about["network"], f"{file}: network"))
+    wanted = from_plain(NetworkConfig, about["network"], f"{file}: network")
+    stored = sum(each.numel() for each in checkpoint.tensors.values())
+    require(
+        sum(wanted.hidden) <= stored and wanted.inputs <= stored and wanted.classes <= MOST_CLASSES,
+        f"{file} tells of a network of {wanted.hidden} neurons, but holds {stored} numbers: the file is damaged.",
+    )
+    network = build(wanted)
     rule = build_rule(about["method"], about["rule"])
     progress = unpack_progress(checkpoint, network, rule, file)
     return Model(file, network, posteriors(rule, progress.states), about["method"], about)

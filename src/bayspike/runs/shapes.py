@@ -1,8 +1,8 @@
 """The forms that stored JSON must have before anyone looks into it: results, progress, lines of metrics.
 
-A form is a type (`int`: whole and not negative), a list `[form]`, a mapping `{str: form}` of any names, an object
-`{"name": form, …}` that has at least these entries, or a tuple of forms of which one fits. An object that may be null
-may be left out.
+A form is a type (`int`: whole and not negative), a list `[form]`, an object `{"name": form, …, str: form}` that has at
+least these entries and others of the form of `str` (any, without it), or a tuple of forms of which one fits. An object
+that may be null may be left out.
 """
 
 from typing import Any
@@ -25,14 +25,14 @@ DRAWN = {  # what figures need of a result
     "job": str, "method": str, "label": str, "seed": int, "predictors": [str], "headline_predictor": str,
     "task_names": [str], "classes": [str], "evaluations": [EVALUATION],
     "final": {str: {"overall": SCORES, "per_task": [SCORES]}}, "accuracy_matrix": {str: [[NUMBER]]},
-    "ood": ({str: {"auroc": {"confidence": NUMBER}}}, None),
+    "ood": ({str: {"auroc": {"confidence": NUMBER, str: NUMBER}}}, None),
 }  # fmt: skip
 RESULT = {
     **DRAWN, "continual": {str: {str: NUMBER}},
     "presentations": int, "replayed": int, "coreset_examples": int, "memory_bytes": {"total": int},
     "bytes_per_synapse": float, "parameters": int, "seconds": float, "rates": [NUMBER], "energy": dict,
     "fixed_point": ({"weights": str, "accuracy": NUMBER, "ece": NUMBER, "nll": NUMBER, "brier": NUMBER}, None),
-    "chip": ({"refused": str}, {"examples": int}),
+    "chip": ({"refused": str}, {"examples": int, str: NUMBER}),
 }  # fmt: skip
 
 
@@ -59,7 +59,8 @@ def _fault(value: Any, form: Any, place: str) -> tuple[str, str] | None:
     if isinstance(form, dict):
         if not isinstance(value, dict):
             return place, "an object with named entries"
-        pairs = [(key, form[str]) for key in value] if str in form else list(form.items())
+        pairs = [(key, each) for key, each in form.items() if key is not str]
+        pairs += [(key, form[str]) for key in value if str in form and key not in form]
         missing = next((key for key, each in pairs if key not in value and not _optional(each)), None)
         if missing is not None:
             return f"{place}.{missing}", "there"

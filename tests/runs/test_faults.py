@@ -1,0 +1,568 @@
+"""Faults of disks, files and people: each is one sentence, nothing is lost, and nothing goes on as if all were well."""
+
+import errno
+import json
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from rich.console import Console
+
+from bayspike.cli import main
+from bayspike.data.base import StaticSamples
+from bayspike.errors import UserError
+from bayspike.experiments.registry import experiment
+from bayspike.runs import checkpoints
+from bayspike.runs.directory import RunDirectory, claimed_run, create_run
+from bayspike.runs.engine import open_bench, run_jobs, started, take_up
+from bayspike.runs.jobs import Interrupted, Stop, Workbench
+from bayspike.runs.locks import locked
+from bayspike.runs.plan.config import config_from_json, parse_setting
+from bayspike.runs.plan.prepare import describe_data
+from bayspike.runs.plan.resolve import Changes, resolve
+from bayspike.runs.reporting import Moment, Quiet
+from bayspike.runs.workers import run_in_workers
+from bayspike.storage.files import read_json, write_json, write_whole
+from bayspike.storage.sealed import seal
+
+JOB = "bayes-seed0"
+OLD = Path(__file__).parent / "fixtures" / "run-0.1"
+
+
+class Told(Quiet):
+    """Remembers what was said, and asks to stop after some batches."""
+
+    def __init__(self, stop: Stop | None = None, after: int = 4) -> None:
+        super().__init__(Console(quiet=True))
+        self.sentences: list[str] = []
+        self.stop, self.left = stop, after
+        self.each: Callable[[], None] = lambda: None
+
+    def batch(self, moment: Moment) -> None:
+        self.left -= 1
+        self.each()
+        if self.stop is not None and self.left <= 0:
+            self.stop.asked = True
+
+    def say(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+@pytest.fixture(scope="module")
+def bench() -> Workbench:
+    changes = Changes(
+        methods=["bayes"],
+        network={"hidden": (4,)},
+        training={"batch": 10, "evaluations": 1},
+        data={"time": 3, "train_examples": 50, "test_examples": 10},
+        judging={"members": 2},
+        run={"threads": 1, "checkpoint_seconds": 0.0},
+    )
+    return open_bench(resolve(experiment("digits"), "demo", changes), experiment("digits"))
+
+
+@pytest.fixture(scope="module")
+def half_done(bench: Workbench, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("half") / "run"
+    stop = Stop()
+    with started(bench.config, bench.experiment, path, force=False, command=[]) as (run, _), pytest.raises(Interrupted):
+        run_jobs(run, bench, Told(stop), stop)
+    return path
+
+
+@pytest.fixture
+def half(half_done: Path, tmp_path: Path) -> RunDirectory:
+    """A run that was interrupted, with two checkpoints."""
+    return RunDirectory(Path(shutil.copytree(half_done, tmp_path / "half")))
+
+
+@pytest.fixture
+def done(tmp_path: Path) -> RunDirectory:
+    """A run of version 0.1 that came to its end."""
+    return RunDirectory(Path(shutil.copytree(OLD, tmp_path / "done")))
+
+
+def go_on(run: RunDirectory, bench: Workbench) -> Told:
+    told = Told()
+    run_jobs(run, bench, told, Stop())
+    return told
+
+
+def newest(run: RunDirectory) -> Path:
+    return checkpoints.steps(run.checkpoints(JOB))[-1]
+
+
+def changed(path: Path, change: Callable[[dict[str, Any]], None], *, sealed: bool = False) -> None:
+    value = read_json(path)
+    change(value)
+    write_json(path, seal(value) if sealed else value)
+
+
+def sentence_of(command: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("bayspike: ")
+    assert said.count("\n") == 1
+    return said
+
+
+# --- what cannot be stored -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", ["inf", "nan", "-1"])
+def test_a_time_between_checkpoints_that_cannot_be_stored_is_refused(
+    value: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "run"
+    said = sentence_of(["run", "digits", "--checkpoint-seconds", value, "--out", str(out)], capsys)
+    assert "checkpoint_seconds must lie in" in said
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("training.epochs=NaN", "training.epochs must be a whole number"),
+        ("training.epochs=Infinity", "training.epochs must be a whole number"),
+        ("training.epochs=1e999", "training.epochs must be a whole number"),
+        (f"training.epochs={'9' * 5000}", "training.epochs must be a whole number"),
+        (f"bayes.lr={'9' * 400}", "bayes.lr must be a number"),
+        ("bayes.lr=[1, Infinity]", "bayes.lr must be a number"),
+        ('bayes.lr=["a"]', "bayes.lr must be a number"),
+    ],
+)
+def test_numbers_that_are_none_are_refused(setting: str, sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    said = sentence_of(["run", "digits", "--set", setting], capsys)
+    assert sentence in said
+    assert len(said) < 300
+
+
+@pytest.mark.parametrize("seed", ["Infinity", "1e999", "NaN", "-1", "9" * 400, "1.5", '"a"'])
+def test_a_seed_that_is_none_is_refused(seed: str, done: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    text = done.config.read_text().replace('"seeds": [\n  0\n ]', f'"seeds": [{seed}]')
+    done.config.write_text(text)
+    assert str(done.config) in sentence_of(["resume", str(done.path)], capsys) or seed == "-1"
+
+
+def test_settings_that_are_words_stay_words() -> None:
+    assert parse_setting("a=NaN") == ("a", "NaN")
+    assert parse_setting("a=3") == ("a", 3)
+
+
+# --- locks ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_link_in_the_place_of_a_lock_empties_nothing(tmp_path: Path) -> None:
+    precious = tmp_path / "thesis.tex"
+    precious.write_text("years of work")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / ".lock").symlink_to(precious)
+    with pytest.raises(UserError, match="is a link"), locked(tmp_path / "run" / ".lock"):
+        pass
+    assert precious.read_text() == "years of work"
+
+
+def test_a_lock_keeps_what_its_file_holds(tmp_path: Path) -> None:
+    (tmp_path / ".lock").write_text("kept")
+    with locked(tmp_path / ".lock"):
+        assert (tmp_path / ".lock").read_text() == "kept"
+
+
+def test_the_lock_is_held_until_the_report_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from bayspike.report import finish
+
+    held: list[bool] = []
+
+    def drawing(run: RunDirectory, *rest: Any) -> list[Any]:
+        with pytest.raises(UserError, match="in use"):
+            create_run(run.path, force=True)
+        held.append(run.config.is_file())
+        return []
+
+    monkeypatch.setattr(finish, "draw_figures", drawing)
+    sizes = ["--train-examples", "10", "--test-examples", "10", "--time", "2", "--hidden", "2", "--members", "1"]
+    command = ["run", "digits", "--method", "sgd", "--out", str(tmp_path / "run"), "--quiet", "--threads", "1", *sizes]
+    assert main(command) == 0
+    assert held == [True]
+
+
+def test_a_directory_deleted_under_a_run_is_noticed(half: RunDirectory, bench: Workbench) -> None:
+    told = Told()
+    told.each = lambda: shutil.rmtree(half.path, ignore_errors=True)
+    with pytest.raises(UserError, match=r"deleted or replaced under the run|cannot be written"):
+        run_jobs(half, bench, told, Stop())
+    assert told.left > 0  # at once, not at the end of the training
+    assert not half.config.exists()
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["progress"].update(batch=-2),
+        lambda header: header["progress"]["evaluations"][0]["overall"].update(accuracy=0.99),
+        lambda header: header["identity"]["method"]["rule"].update(lr=1.0),
+        lambda header: header.update(seconds=1e9),
+        lambda header: header.pop("digest"),
+    ],
+)
+def test_a_changed_checkpoint_is_not_gone_on_from(
+    change: Callable[[dict[str, Any]], None], half: RunDirectory, bench: Workbench
+) -> None:
+    changed(newest(half), change)
+    with pytest.raises(UserError, match="digest"):
+        checkpoints.load(newest(half))
+    told = go_on(half, bench)  # from the one before, and says so
+    assert any("Going on from the checkpoint before" in each for each in told.sentences)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header["progress"].update(batch=-2),
+        lambda header: header["progress"].update(batch=10**6),
+        lambda header: header["progress"].update(task=99),
+        lambda header: header["progress"].update(coresets=10**9),
+        lambda header: header["progress"].update(evaluations=[{}]),
+        lambda header: header.update(progress=[]),
+        lambda header: header.update(seconds="long"),
+        lambda header: header.pop("identity"),
+        lambda header: header.pop("progress"),
+    ],
+)
+def test_a_checkpoint_of_no_place_in_the_run_is_one_sentence(
+    change: Callable[[dict[str, Any]], None], half: RunDirectory, bench: Workbench
+) -> None:
+    """Sealed anew, as by a hostile hand."""
+    changed(newest(half), change, sealed=True)
+    with pytest.raises(UserError, match="heckpoint"):
+        run_jobs(half, bench, Told(), Stop())
+
+
+def test_an_old_checkpoint_is_read_and_said_to_be_unverified(half: RunDirectory, bench: Workbench) -> None:
+    def as_of_old(header: dict[str, Any]) -> None:
+        header["format"] = 1
+        header.pop("digest")
+
+    for path in checkpoints.steps(half.checkpoints(JOB)):
+        changed(path, as_of_old)
+    assert any("unverified" in each for each in go_on(half, bench).sentences)
+
+
+@pytest.mark.parametrize("fault", ["all damaged", "another format"])
+def test_nothing_begins_anew_in_silence(
+    fault: str, half: RunDirectory, bench: Workbench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = checkpoints.steps(half.checkpoints(JOB))
+    if fault == "all damaged":
+        for path in found:
+            path.with_suffix(".safetensors").write_bytes(b"gone")
+    else:
+        changed(found[-1], lambda header: header.update(format=99), sealed=True)
+    with pytest.raises(UserError, match="--restart"):
+        run_jobs(half, bench, Told(), Stop())
+    assert len(checkpoints.steps(half.checkpoints(JOB))) == len(found)
+    assert main(["resume", str(half.path), "--restart", "--quiet"]) == 0
+    assert "begins anew" in capsys.readouterr().err
+    assert half.result(JOB).is_file()
+    assert list(half.checkpoints(JOB).glob("*.set-aside"))  # nothing is thrown away
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda header: header.pop("model"),
+        lambda header: header["model"].pop("network"),
+        lambda header: header["model"].update(method=[]),
+        lambda header: header["model"].update(members="many"),
+        lambda header: header["model"].update(data=None),
+        lambda header: header["model"]["network"].update(hidden=[10**9]),
+        lambda header: header["model"].update(rule={"lr": {}}),
+    ],
+)
+def test_a_model_that_is_none_is_one_sentence(
+    change: Callable[[dict[str, Any]], None], done: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(newest(done), change, sealed=True)
+    sentence_of(["evaluate", str(done.path)], capsys)
+
+
+# --- results and data ----------------------------------------------------------------------------------------------
+
+
+def test_results_are_tied_to_their_settings(
+    half: RunDirectory, bench: Workbench, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go_on(half, bench)
+    assert main(["report", str(half.path), "--out", str(half.path.parent / "r.html")]) == 0
+    capsys.readouterr()
+    changed(half.config, lambda config: config["methods"][0]["rule"].update(lr=12345.0))
+    assert "methods" not in (said := sentence_of(["report", str(half.path)], capsys))
+    assert "method.rule.lr is" in said
+    assert "12345.0 here" in said
+
+
+def test_a_changed_result_is_noticed(half: RunDirectory, bench: Workbench, capsys: pytest.CaptureFixture[str]) -> None:
+    go_on(half, bench)
+    changed(half.result(JOB), lambda result: result["final"]["committee"]["overall"].update(accuracy=1.0))
+    assert "digest" in sentence_of(["report", str(half.path)], capsys)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda result: result.pop("final"),
+        lambda result: result.update(final=[]),
+        lambda result: result["final"]["committee"].pop("overall"),
+        lambda result: result.update(headline_predictor="oracle"),
+        lambda result: result.update(evaluations=[1]),
+        lambda result: result.update(memory_bytes=None),
+        lambda result: result.update(method="magic"),
+        lambda result: result.update(seconds="a while"),
+        lambda result: result.update(chip=None),
+        lambda result: result.clear(),
+    ],
+)
+def test_a_malformed_result_is_one_sentence(
+    change: Callable[[dict[str, Any]], None], done: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed(done.result(JOB), change)
+    assert str(done.result(JOB)) in sentence_of(["report", str(done.path)], capsys)
+
+
+@pytest.mark.parametrize("content", [b"[" * 100_000, b'{"a": 1e999}', b"[]", b"\xff", b"nothing"])
+def test_a_result_that_is_no_json_is_one_sentence(
+    content: bytes, done: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    done.result(JOB).write_bytes(content)
+    sentence_of(["report", str(done.path)], capsys)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b'{"kind": "batch"}', b'{"task": "a", "batch": 1, "kind": "batch"}', b"[" * 10_000, b"\xff", b"7", b'{"kind": 1}'],
+)
+def test_lines_of_metrics_that_are_none_are_dropped(line: bytes, half: RunDirectory, bench: Workbench) -> None:
+    path = half.job_metrics(JOB)
+    whole = path.read_bytes()
+    path.write_bytes(whole + line + b"\n")
+    go_on(half, bench)
+    assert path.read_bytes().startswith(whole)
+
+
+def test_inverted_pictures_are_other_data(
+    half: RunDirectory, bench: Workbench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from bayspike.data import catalogue
+
+    real = catalogue.load
+
+    def inverted(*given: Any, **named: Any) -> Any:
+        dataset = real(*given, **named)
+        train = dataset.train
+        return replace(dataset, train=StaticSamples(255 - train.values, train.labels, train.time, train.encoder))
+
+    monkeypatch.setattr(catalogue, "load", inverted)
+    with pytest.raises(UserError, match=r"not those .* was started with: samples was"):
+        take_up(half, experiment)
+
+
+def test_the_fingerprint_of_data_is_one_of_all_parts(bench: Workbench) -> None:
+    def digest(**parts: Any) -> str:
+        return str(describe_data(replace(bench.dataset, **parts), bench.stream)["samples"])
+
+    test = bench.dataset.test
+    assert isinstance(test, StaticSamples)
+    values = test.values.clone()
+    values[3, 7] ^= 1
+    assert digest() == digest()
+    assert digest(test=StaticSamples(values, test.labels, test.time)) != digest()
+    assert digest(foreign=test) != digest()
+
+
+# --- what killed processes leave -----------------------------------------------------------------------------------
+
+
+def test_parts_of_killed_processes_are_cleared_away(half: RunDirectory, bench: Workbench) -> None:
+    left = [
+        half.path / ".summary.json.1.part", half.path / "results" / ".bayes-seed0.npz.1.part",
+        half.checkpoints(JOB) / ".best.json.1.part",
+    ]  # fmt: skip
+    for path in left:
+        path.write_bytes(b"half")
+    go_on(half, bench)
+    assert not [path for path in left if path.exists()]
+
+
+def test_a_start_that_was_killed_at_once_leaves_a_free_directory(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_json(tmp_path / "run" / "environment.json", {})
+    (tmp_path / "run" / ".config.json.1.part").write_text("{")
+    assert "config.json" in sentence_of(["resume", str(tmp_path / "run")], capsys)
+    with claimed_run(tmp_path / "run", force=False) as run:
+        assert [path.name for path in run.path.iterdir()] == [".lock"]
+
+
+def test_a_directory_that_is_no_run_is_not_told_to_be_resumed(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(UserError, match="not a run: choose another --out"):
+        create_run(tmp_path, force=False)
+
+
+# --- workers -------------------------------------------------------------------------------------------------------
+
+
+def test_a_worker_that_prints_something_else_is_listened_to(
+    half: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "chatty_worker.py").write_text(
+        "import sys\n"
+        'sys.stdout.buffer.write(b\'Downloading \\xff\\n[1, 2]\\n\\n{"batch": {"done": 1}}\\n{"say": 3}\\nNaN\\n\')\n'
+        'print(\'{"say": "well"}\')\n'
+    )
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    told = Told()
+    listening = threading.Thread(
+        target=run_in_workers, args=(half, "chatty_worker", ["a", "b"], 2, told, Stop(), lambda: None), daemon=True
+    )
+    listening.start()
+    listening.join(60)
+    assert not listening.is_alive()
+    assert told.sentences.count("well") == 2
+    assert any(each.startswith("Downloading") for each in told.sentences)
+
+
+def test_a_worker_that_is_killed_is_one_sentence(
+    half: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "dying_worker.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    with pytest.raises(UserError, match="killed by signal 9: go on with `bayspike resume"):
+        run_in_workers(half, "dying_worker", ["a", "b"], 2, Told(), Stop(), lambda: None)
+
+
+# --- disks ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full_disk(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """A disk with room for so many more writes."""
+
+    def fill(room: int) -> None:
+        real, left = os.write, [room]
+
+        def write(handle: int, data: bytes) -> int:
+            left[0] -= 1
+            if left[0] < 0:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            return real(handle, data)
+
+        monkeypatch.setattr(os, "write", write)
+
+    return fill
+
+
+@pytest.mark.parametrize("room", [0, 1, 2, 3, 7, 20])
+def test_a_full_disk_is_one_sentence_and_the_run_resumes_when_there_is_room(
+    room: int, half: RunDirectory, bench: Workbench, full_disk: Callable[[int], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full_disk(room)
+    with pytest.raises(UserError, match="No space left"):
+        run_jobs(half, bench, Told(), Stop())
+    monkeypatch.undo()
+    go_on(half, bench)
+    assert half.result(JOB).is_file()
+    assert not list(half.path.rglob("*.part"))
+
+
+@pytest.mark.parametrize("command", ["resume", "report", "export", "show", "run"])
+def test_a_disk_that_is_read_only_is_one_sentence(
+    command: str, done: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = done.path / "new" / "x.png"
+    commands = {
+        "resume": ["resume", str(done.path)],
+        "report": ["report", str(done.path)],
+        "export": ["export", str(done.path), "--out", str(out), "--examples", "1"],
+        "show": ["data", "show", "two_moons", "--out", str(out)],
+        "run": ["run", "digits", "--out", str(out)],
+    }
+    real, root = os.open, str(done.path)
+
+    def refuse(path: Any, *rest: Any, **named: Any) -> Any:
+        if str(path).startswith(root) and rest and rest[0] & (os.O_WRONLY | os.O_RDWR):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return real(path, *rest, **named)
+
+    def refuse_folder(path: Any, *rest: Any, **named: Any) -> None:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+
+    monkeypatch.setattr(os, "open", refuse)
+    monkeypatch.setattr(os, "mkdir", refuse_folder)
+    assert "Read-only file system" in sentence_of(commands[command], capsys)
+
+
+def test_a_report_elsewhere_leaves_the_run_as_it_is(done: RunDirectory, tmp_path: Path) -> None:
+    def state() -> dict[str, tuple[int, bytes]]:
+        return {str(p): (p.stat().st_mtime_ns, p.read_bytes()) for p in done.path.rglob("*") if p.is_file()}
+
+    done.summary.unlink()
+    before = state()
+    assert main(["report", str(done.path), "--out", str(tmp_path / "elsewhere.html")]) == 0
+    assert state() == before
+    assert "bayes" in (tmp_path / "elsewhere.html").read_text()
+
+
+@pytest.mark.parametrize("place", [".", "/", "", "..", "\udcff"])
+@pytest.mark.parametrize("command", ["evaluate", "predict", "resume", "report"])
+def test_places_that_are_no_run_are_one_sentence(
+    command: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    sentence_of([command, place, *(["x.png"] if command == "predict" else [])], capsys)
+
+
+def test_tensors_that_cannot_be_read_are_one_sentence(done: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    tensors = newest(done).with_suffix(".safetensors")
+    tensors.unlink()
+    tensors.mkdir()
+    assert tensors.name in sentence_of(["evaluate", str(done.path)], capsys)
+
+
+def test_tensors_on_a_failing_disk_are_one_sentence(
+    done: RunDirectory, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    real = Path.open
+
+    def failing(path: Path, *rest: Any, **named: Any) -> Any:
+        if path.suffix == ".safetensors":
+            raise OSError(errno.EIO, os.strerror(errno.EIO), str(path))
+        return real(path, *rest, **named)
+
+    monkeypatch.setattr(Path, "open", failing)
+    assert "Input/output error" in sentence_of(["evaluate", str(done.path)], capsys)
+
+
+def test_nothing_is_written_through_a_link_beside(tmp_path: Path) -> None:
+    precious = tmp_path / "thesis.tex"
+    precious.write_text("years of work")
+    (tmp_path / f".a.json.{os.getpid()}.part").symlink_to(precious)
+    write_whole(tmp_path / "a.json", b"{}")
+    assert precious.read_text() == "years of work"
+    assert (tmp_path / "a.json").read_bytes() == b"{}"
+
+
+def test_a_configuration_of_old_is_read(done: RunDirectory) -> None:
+    assert json.loads(done.config.read_text())["seeds"] == [0]
+    assert config_from_json(read_json(done.config), "config").seeds == (0,)
+    assert torch.equal(*[checkpoints.load(newest(done)).tensors["layer.0.mean"]] * 2)
