@@ -148,7 +148,9 @@ def batch(name: str, target: Target, cases: int, seed: str, folder: Path) -> dic
     return {"counts": {}, "findings": {f"process ended with {status}": content.hex()}, "lines": 0}
 
 
-def campaign(cases: int, names: list[str] | None, state: Path | None, findings: Path | None, seconds: float) -> int:
+def campaign(
+    cases: int, names: list[str] | None, state: Path | None, findings: Path | None, seconds: float, salt: str = ""
+) -> int:
     stored = json.loads(state.read_text()) if state and state.exists() else {}
     counts: dict[str, Counter[str]] = {name: Counter(each) for name, each in stored.get("counts", {}).items()}
     found: dict[str, list[str]] = stored.get("findings", {})
@@ -163,7 +165,7 @@ def campaign(cases: int, names: list[str] | None, state: Path | None, findings: 
             name = min(chosen, key=lambda each: counts.get(each, Counter())["cases"] / chosen[each].share)
             mine = counts.setdefault(name, Counter())
             size = max(1, min(int(BATCH * chosen[name].share), cases - total))
-            answer = batch(name, chosen[name], size, f"{name} {mine['cases']}", folder)
+            answer = batch(name, chosen[name], size, f"{salt}{name} {mine['cases']}", folder)
             mine.update(answer["counts"])
             mine["lines"] = max(mine["lines"], answer["lines"]) - answer["counts"].get("lines", 0)
             if not answer["counts"]:
@@ -223,12 +225,13 @@ def main() -> int:
     parser.add_argument("--state", type=Path, help="where counts are kept")
     parser.add_argument("--findings", type=Path, help="folder for files that were findings")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after that time")
+    parser.add_argument("--salt", default="", help="another word, other damage: for several campaigns at a time")
     parser.add_argument("--atheris", metavar="NAME", help="give this one reader to Atheris")
     given = parser.parse_args()
     if given.atheris:
         with_atheris(given.atheris, given.cases)
         return 0
-    return campaign(given.cases, given.targets, given.state, given.findings, given.seconds)
+    return campaign(given.cases, given.targets, given.state, given.findings, given.seconds, given.salt)
 
 
 if __name__ == "__main__":

@@ -143,7 +143,8 @@ def one_run(
     drawing = place.startswith("drawing")
     work: Work = draw if drawing else train
     path = folder / f"kill-{campaign.total}" / "run"  # the same name as the twin's, which a report tells
-    run = finished_copy(twin, path) if drawing else begin(path, bench)
+    # a copy, begun once: the environment a run notes down is not to differ between the twins
+    run = finished_copy(twin, path) if drawing else RunDirectory(Path(shutil.copytree(folder / "fresh", path)))
     if drawing:
         for each in (run.summary, run.report, run.figures):
             shutil.rmtree(each) if each.is_dir() else each.unlink(missing_ok=True)
@@ -192,6 +193,8 @@ def count_operations(path: Path, bench: Workbench, work: Work) -> int:
 def campaign_of(kills: int, places: list[str], state: Path | None, folder: Path, seconds: float) -> Campaign:
     campaign = Campaign(state)
     bench = tiny_bench()
+    begin(folder / "fresh", bench)
+    shutil.copytree(folder / "fresh", folder / "twin" / "run")
     trained = undisturbed(folder / "twin" / "run", bench, train)
     drawn = trained
     if any(place.startswith("drawing") for place in places):

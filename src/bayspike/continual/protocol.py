@@ -160,7 +160,7 @@ def _run_task(
     on_batch: OnBatch | None,
 ) -> Progress:
     plan = plan_for(stream, config, now.task, now.coresets)
-    parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
+    parts = _Parts(stream, now.task, now.coresets)
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
     for position in range(now.batch, len(plan)):
         generator = generator_for(config.seed, "batch", now.task, position)
@@ -215,6 +215,25 @@ def _end_task(network: Network, rule: Rule, stream: Stream, config: StreamConfig
     share = config.coreset_share if config.replay != "none" else 0.0
     kept = draw_coreset(train, share, config.coreset_selection, generator)
     return replace(now, states=states, task=now.task + 1, batch=0, coresets=(*now.coresets, kept))
+
+
+class _Parts(Sequence[Samples]):
+    """What the plan of a task draws from: its own examples, then the coresets, each taken out when first asked for.
+
+    So a task costs the same however many went before it, unless their examples are replayed.
+    """
+
+    def __init__(self, stream: Stream, task: int, coresets: Sequence[Tensor]) -> None:
+        self._stream, self._coresets = stream, coresets
+        self._taken: dict[int, Samples] = {0: stream.tasks[task].train}
+
+    def __len__(self) -> int:
+        return 1 + len(self._coresets)
+
+    def __getitem__(self, source: Any) -> Any:
+        if source not in self._taken:
+            self._taken[source] = self._stream.tasks[source - 1].train.subset(self._coresets[source - 1])
+        return self._taken[source]
 
 
 def coreset_samples(stream: Stream, coresets: Sequence[Tensor]) -> list[Samples]:
