@@ -29,7 +29,7 @@ from bayspike.runs.plan.prepare import describe_data
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.reporting import Moment, Quiet
 from bayspike.runs.workers import run_in_workers
-from bayspike.storage.files import read_json, write_json, write_whole
+from bayspike.storage.files import read_json, read_limited, write_json, write_whole
 from bayspike.storage.sealed import seal
 
 JOB = "bayes-seed0"
@@ -329,6 +329,7 @@ def test_a_changed_result_is_noticed(half: RunDirectory, bench: Workbench, capsy
         lambda result: result.update(method="magic"),
         lambda result: result.update(seconds="a while"),
         lambda result: result.update(chip=None),
+        lambda result: result.update(chip={"examples": 1, "accuracy": "x"}),
         lambda result: result.clear(),
     ],
 )
@@ -401,6 +402,24 @@ def test_parts_of_killed_processes_are_cleared_away(half: RunDirectory, bench: W
         path.write_bytes(b"half")
     go_on(half, bench)
     assert not [path for path in left if path.exists()]
+
+
+def test_old_checkpoints_that_a_power_cut_brought_back_are_removed_again(half: RunDirectory, bench: Workbench) -> None:
+    go_on(half, bench)
+    kept = sorted(half.checkpoints(JOB).iterdir())
+    for ending in ("json", "safetensors"):
+        back = half.checkpoints(JOB) / f"step-000-0000001.{ending}"
+        shutil.copy(newest(half).with_suffix(f".{ending}"), back)
+    (half.checkpoints(JOB) / ".step-005-0000000.json.1.part").write_bytes(b"half")
+    go_on(half, bench)
+    assert sorted(half.checkpoints(JOB).iterdir()) == kept
+
+
+def test_a_bound_on_reading_is_no_demand_for_memory(tmp_path: Path) -> None:
+    (tmp_path / "small").write_bytes(b"abc")
+    assert read_limited(tmp_path / "small", 2**60) == b"abc"
+    with pytest.raises(UserError, match="more than the 2"):
+        read_limited(tmp_path / "small", 2)
 
 
 def test_a_start_that_was_killed_at_once_leaves_a_free_directory(
