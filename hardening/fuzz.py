@@ -129,6 +129,8 @@ def batch(name: str, target: Target, cases: int, seed: str, folder: Path) -> dic
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
             child(target, cases, seed, answer)
             code = 0
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(code)
     deadline = time.monotonic() + 60 + SECONDS + 0.5 * cases

@@ -1,5 +1,6 @@
 """Damage for files: cuts, flips, splices, odd numbers and words, and for JSON other values in any place."""
 
+import copy
 import json
 import random
 import struct
@@ -48,7 +49,7 @@ def damaged_json(value: Any, chance: random.Random) -> Any:
     for _ in range(chance.randint(1, 3)):
         place, key = _place(value, chance)
         if place is None:
-            value = chance.choice(VALUES)
+            value = copy.deepcopy(chance.choice(VALUES))
             continue
         kind = chance.randrange(4)
         if kind == 0:
@@ -58,7 +59,7 @@ def damaged_json(value: Any, chance: random.Random) -> Any:
         elif kind == 2 and isinstance(place, list):
             place.insert(key, place[chance.randrange(len(place))])
         else:
-            place[key] = chance.choice(VALUES)
+            place[key] = copy.deepcopy(chance.choice(VALUES))
     return value
 
 
