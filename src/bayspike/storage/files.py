@@ -99,8 +99,11 @@ def read_limited(path: Path, limit: int, what: str = "a file") -> bytes:
         require(path.is_file(), f"{path} is not a file: give the path of {what}.")
         size = path.stat().st_size
         require(size <= limit, f"{path} has {size:,} bytes, more than the {limit:,} that are read.")
-        with path.open("rb") as stream:
-            return stream.read(size)  # no more than there was: it may be growing
+        with path.open("rb", buffering=0) as stream:
+            content = stream.read(size)  # no more than there was: it may be growing
+            while len(content) < size and (more := stream.read(size - len(content))):
+                content += more
+            return content
     except OSError as error:
         raise UserError(f"{path} cannot be read: {reason(error)}.") from error
 

@@ -136,7 +136,8 @@ def checked(
     `offset` gives the byte offset of an event from its index. With `sort`, time that runs backwards is
     put in order (stably) instead of refused.
     """
-    require(len(events) > 0, f"{path} holds no events: the recording ends at byte {offset(0)}.")
+    if len(events) == 0:
+        raise UserError(f"{path} holds no events: the recording ends at byte {offset(0)}.")
     first = _first_outside(events)
     if first is not None:
         raise UserError(
