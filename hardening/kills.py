@@ -190,9 +190,16 @@ def count_operations(path: Path, bench: Workbench, work: Work) -> int:
     return int(tally.read_text())
 
 
-def campaign_of(kills: int, places: list[str], state: Path | None, folder: Path, seconds: float) -> Campaign:
+def campaign_of(
+    kills: int,
+    places: list[str],
+    state: Path | None,
+    folder: Path,
+    seconds: float,
+    methods: tuple[str, ...] = ("bayes", "ewc"),
+) -> Campaign:
     campaign = Campaign(state)
-    bench = tiny_bench()
+    bench = tiny_bench(methods)
     begin(folder / "fresh", bench)
     shutil.copytree(folder / "fresh", folder / "twin" / "run")
     trained = undisturbed(folder / "twin" / "run", bench, train)
@@ -212,7 +219,9 @@ def campaign_of(kills: int, places: list[str], state: Path | None, folder: Path,
     while campaign.total < kills and time.monotonic() < until:
         place = places[sum(campaign.compared.values()) % len(places)]
         twin, writes = (drawn, strokes) if place.startswith("drawing") else (trained, operations)
-        one_run(campaign, place, folder, bench, twin, max(1, writes), random.Random(f"{place} {campaign.total}"))
+        one_run(
+            campaign, place, folder, bench, twin, max(1, writes), random.Random(f"{methods} {place} {campaign.total}")
+        )
         campaign.store()
         if time.monotonic() - told > 60:
             told = time.monotonic()
@@ -227,9 +236,12 @@ def main() -> int:
     parser.add_argument("--places", nargs="+", default=[each for family in FAMILIES.values() for each in family])
     parser.add_argument("--folder", type=Path, help="where the runs go; by default a temporary folder")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after that time")
+    parser.add_argument("--methods", nargs="+", default=["bayes", "ewc"], help="the learners of the run")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:
-        campaign = campaign_of(given.kills, given.places, given.state, Path(folder), given.seconds)
+        campaign = campaign_of(
+            given.kills, given.places, given.state, Path(folder), given.seconds, tuple(given.methods)
+        )
     print(campaign.table())
     return 1 if campaign.faults else 0
 
