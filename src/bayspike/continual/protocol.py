@@ -142,7 +142,7 @@ def plan_for(stream: Stream, config: StreamConfig, task: int, coresets: Sequence
     """The mini-batches of a task: a pure function of the configuration and the coresets so far."""
     return plan_task(
         len(stream.tasks[task].train),
-        [len(kept) for kept in coresets],
+        [] if config.replay == "none" else [len(kept) for kept in coresets],
         batch=config.batch,
         epochs=config.epochs,
         mixing=config.replay,
