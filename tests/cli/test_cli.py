@@ -20,7 +20,7 @@ from bayspike import __version__
 from bayspike.cli import main, options
 from bayspike.continual.methods import METHODS
 from bayspike.experiments.registry import EXPERIMENTS
-from bayspike.runs.directory import locked
+from bayspike.runs.locks import locked
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -14,7 +14,7 @@ from small_learners import RULES, datasets, pictures, same, small
 from bayspike.errors import UserError
 from bayspike.learner import Learner, load_state
 from bayspike.learner.file import is_learner_file, pack_state
-from bayspike.storage.sealed import read_sealed, write_sealed
+from bayspike.storage.archive import read_sealed, write_sealed
 
 
 def made(rule: str = "bayes") -> Learner:

@@ -27,8 +27,8 @@ from bayspike.rules import RULES, Rule
 from bayspike.rules.base import State
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
+from bayspike.storage.archive import is_sealed, read_sealed, write_sealed
 from bayspike.storage.plain import coerce, from_plain, to_plain
-from bayspike.storage.sealed import is_sealed, read_sealed, write_sealed
 
 FORMAT = 1  # raised when an old reader would misread a new file
 KIND = "bayspike learner"

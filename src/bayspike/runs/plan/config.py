@@ -5,10 +5,11 @@ resumed, so a later change of defaults does not change an old run.
 """
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import Evidence, StreamConfig
@@ -147,6 +148,10 @@ class RunConfig:
         require_range("threads", self.threads, 1, MOST_THREADS)
         require_range("log_every", self.log_every, 1)
         require_range("checkpoint_seconds", self.checkpoint_seconds, 0, LONGEST_WAIT)
+        require(
+            all(0 <= seed < 2**31 for seed in self.seeds) and len(set(self.seeds)) == len(self.seeds),
+            f"the seeds of a run must be different whole numbers in [0, {2**31 - 1}].",
+        )
 
 
 class Job:
@@ -176,6 +181,15 @@ def config_from_json(value: Any, where: str) -> RunConfig:
     return from_plain(RunConfig, value, where)
 
 
+def identity_from_json(value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The settings that a file was made with; those that came later stand at their defaults, as in `config.json`."""
+    kinds = {"method": MethodConfig, "data": DataOptions, "judging": JudgingOptions}
+    return {
+        name: to_plain(from_plain(kinds[name], each, f"{where}: {name}")) if name in kinds else each
+        for name, each in value.items()
+    }
+
+
 def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=1000") -> tuple[str, Any]:
     """`name=value` with the value as JSON, or as a word where it is none."""
     name, equals, value = text.partition("=")
@@ -185,11 +199,14 @@ def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=100
     longest = max((len(digits) for digits in re.findall(r"[0-9]+", value)), default=0)
     require(longest <= MOST_DIGITS, f"{option} {name} has a number of {longest:,} digits: no more than {MOST_DIGITS}.")
 
-    def refuse(word: str) -> None:
+    def refuse(word: str) -> NoReturn:
         raise UserError(f"{option} {name} must be a finite number, but is {word}.")
 
+    def finite(digits: str) -> float:
+        return float(digits) if math.isfinite(float(digits)) else refuse(digits)
+
     try:
-        return name, json.loads(value, parse_constant=refuse)
+        return name, json.loads(value, parse_constant=refuse, parse_float=finite)
     except (json.JSONDecodeError, RecursionError):
         named = {"none": None, "true": True, "false": False}
         return name, named.get(value.lower(), value)
