@@ -109,11 +109,11 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
                 diary.save(final)
         finally:
             log.close()
-        _write_learner(run, bench, prepared, final)
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
         spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if fits(entry, SPREAD)]
         arrays["spread"] = np.array(spread, dtype=np.float32)
         held.require_there()
+        _write_learner(run, bench, prepared, final)
         write_arrays(run.arrays(job.name), arrays)
         # last: it says that the job is done; with the settings it was made with
         write_json(run.result(job.name), seal({**result, "identity": identity(config, job)}))
