@@ -39,6 +39,7 @@ from bayspike.hardware.cuba import CubaLayer, CubaNetwork
 from bayspike.hardware.export import read_manifest
 from bayspike.hardware.files import load_network, load_self_test, save_network
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork
+from bayspike.learner import Learner
 from bayspike.runs.checkpoints import steps
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.engine import require_storable
@@ -47,6 +48,7 @@ from bayspike.runs.plan.config import config_from_json, parse_setting
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.summary import read_results, summarise
 from bayspike.runs.workers import understood
+from bayspike.storage.archive import read_sealed, write_sealed
 from bayspike.storage.arrays import read_arrays
 from bayspike.storage.files import read_json, read_lines
 from bayspike.storage.sealed import seal
@@ -84,6 +86,9 @@ def readers(folder: Path) -> dict[str, Target]:
     array = io.BytesIO()
     np.save(array, np.array([(x, y, p, t / 1000) for t, x, y, p in ROWS]))
     add("npy", "a.npy", array.getvalue(), read_gesture_npy)
+    array = io.BytesIO()
+    np.save(array, np.array(ROWS, dtype=[("t", "<i8"), ("x", "<i2"), ("y", "<i2"), ("p", "u1")]))
+    add("npy fields", "fields.npy", array.getvalue(), read_gesture_npy)
     idx = struct.pack(">IIII", 0x0803, 2, 5, 5) + bytes(range(50))
     add("idx", "images", idx, lambda path: read_idx(path, 3))
     add("idx.gz", "images.gz", gzip.compress(idx), lambda path: read_idx(path, 3))
@@ -110,8 +115,27 @@ def readers(folder: Path) -> dict[str, Target]:
         opened.writestr("grabbed_data3/scale4/mnist_3_scale04_0001.aedat", aedat2)
     add("mnist-dvs zip", str(zipped), zipped.read_bytes(), lambda _: _recordings(folder), share=0.2)
     add("setting", "setting", b"bayes.lr=100 training.epochs=2 network.hidden=[4,5]", _setting, share=0.1)
-    made |= _chips(folder)
-    return made
+    return made | _chips(folder) | _learners(folder)
+
+
+def _learners(folder: Path) -> dict[str, Target]:
+    """The file of a learner: as it lies there, and with its words changed and sealed anew."""
+    path = folder / "a.bayspike"
+    learner = Learner((2, 4), classes=["a", "b"], hidden=(4,), time=3, members=2, batch=8, held_back=0.2)
+    values = np.random.default_rng(0).integers(0, 256, (24, 2, 4), dtype=np.uint8)
+    learner.learn(values, [("a", "b")[number % 2] for number in range(24)])
+    learner.save(path)
+    about, tensors = read_sealed(path)
+
+    def resealed(data: bytes, chance: random.Random) -> bytes:
+        beside = folder / "resealed.bayspike"
+        write_sealed(beside, _object(damaged_json(about, chance)), tensors)
+        return beside.read_bytes()
+
+    return {
+        "learner bytes": Target(path, path.read_bytes(), load_model, share=0.3),
+        "learner json": Target(path, path.read_bytes(), load_model, resealed, 0.1),
+    }
 
 
 def _worker_lines(path: Path) -> None:
@@ -204,11 +228,21 @@ def stored_runs(folder: Path) -> dict[str, Target]:
         require_storable(config_from_json(read_json(path), str(path)))
 
     tensors = header.with_suffix(".safetensors")
+    scores = {
+        "accuracy": 0.5,
+        "ece": 0.1,
+        "nll": 1.0,
+        "auroc_mutual_information": None,
+        "auroc_entropy": 0.7,
+        "about": "",
+    }
+    controls = {"examples": 5, "scores": {"learnt": scores, "zero": scores}}
+    with_controls = json.dumps({**read_json(result), "controls": controls}).encode()
     return {
         "checkpoint json": Target(header, header.read_bytes(), lambda _: load_model(run.path), resealed, 0.05),
         "checkpoint bytes": Target(header, header.read_bytes(), lambda _: load_model(run.path), share=0.05),
         "tensors": Target(tensors, tensors.read_bytes(), lambda _: load_model(run.path), share=0.1),
-        "result json": Target(result, result.read_bytes(), summarised, resealed, 0.1),
+        "result json": Target(result, with_controls, summarised, resealed, 0.1),
         "config json": Target(run.config, run.config.read_bytes(), configured, structural, 0.3),
         "config bytes": Target(run.config, run.config.read_bytes(), configured, share=0.3),
     }
