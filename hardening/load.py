@@ -79,7 +79,7 @@ def samples(count: int, inputs: int, classes: int, steps: int, seed: int) -> Sta
 def many_tasks(tasks: int) -> Load:
     """One learner through so many tasks without replay: a task must not cost more because others went before."""
     network = build(NetworkConfig(inputs=16, hidden=(8,), classes=2))
-    rule = GaussianVI(lr=1.0)
+    rule = GaussianVI()
     stream = Stream(tuple(Task(str(k), samples(8, 16, 2, 4, k), samples(4, 16, 2, 4, k)) for k in range(tasks)), 2)
     meter = Meter()
 
@@ -110,7 +110,7 @@ def many_classes(classes: int) -> Load:
         network = build(NetworkConfig(inputs=64, hidden=(64,), classes=number))
         task = Task("all", samples(classes, 64, number, 6, 0), samples(classes, 64, number, 6, 1))
         before = time.process_time()
-        done = run_stream(network, GaussianVI(lr=1.0), Stream((task,), number), StreamConfig(batch=50, replay="none"))
+        done = run_stream(network, GaussianVI(), Stream((task,), number), StreamConfig(batch=50, replay="none"))
         committee = Committee.draw(network, posteriors(GaussianVI(), done.states), 2, generator=generator_for(0, "c"))
         predict_samples(committee, task.test, generator_for(0, "p"))
         return (time.process_time() - before) / number
@@ -127,7 +127,7 @@ def long_signals(steps: int) -> Load:
     def one(length: int) -> float:
         task = Task("all", samples(16, 64, 4, length, 0), samples(16, 64, 4, length, 1))
         before = time.process_time()
-        done = run_stream(network, GaussianVI(lr=1.0), Stream((task,), 4), StreamConfig(batch=8, replay="none"))
+        done = run_stream(network, GaussianVI(), Stream((task,), 4), StreamConfig(batch=8, replay="none"))
         committee = Committee.draw(network, posteriors(GaussianVI(), done.states), 4, generator=generator_for(0, "c"))
         predict_samples(committee, task.test, generator_for(0, "p"))
         return (time.process_time() - before) / length

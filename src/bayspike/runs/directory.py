@@ -72,7 +72,7 @@ class RunDirectory:
 
     def clear_parts(self) -> None:
         """Remove what killed processes left half written; only whoever holds the lock may do so."""
-        for folder in (self.path, self.path / "results", self.figures):
+        for folder in (self.path, self.path / "results", self.path / "models", self.figures):
             clear_parts(folder)
 
 
