@@ -162,12 +162,15 @@ def test_a_packed_posterior_predicts_as_the_packed_committee_does(
             ["predict", "RUN", "PICTURE", "--coverage", "0.99"],
             "500 held-out examples cannot promise a",
         ),
-        (["predict", "RUN", "PICTURE", "--every", "0"], "--every must lie in"),
-        (["predict", "RUN", "PICTURE", "--temperature", "--held-out", "0"], "--held-out must lie in"),
+        (["predict", "RUN", "PICTURE", "--every", "0"], "--every must be at least 1, but is 0"),
+        (["predict", "RUN", "PICTURE", "--temperature", "--held-out", "0"], "--held-out must be at least 1, but is 0"),
         (["evaluate", "RUN", "--coverage", "0"], "--coverage must lie in (0, 1), but is 0.0"),
         (["evaluate", "RUN", "--coverage", "0.95"], "10 held-out examples cannot promise a coverage of 0.95"),
         (["evaluate", "RUN", "--foreign"], "digits comes with no foreign inputs"),
-        (["evaluate", "RUN", "--job", "sgd-seed0", "--predictor", "committee-packed"], "layer 0 is a Point"),
+        (
+            ["evaluate", "RUN", "--job", "sgd-seed0", "--predictor", "committee-packed"],
+            "sgd is one network and has no committee-packed",
+        ),
         (["export", "RUN", "--job", "sgd-seed0", "--to", "packed", "--out", "OUT"], "only Gaussian posteriors"),
     ],
 )

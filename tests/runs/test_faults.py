@@ -41,12 +41,13 @@ def test_a_time_between_checkpoints_that_cannot_be_stored_is_refused(
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("training.epochs=NaN", "training.epochs must be a whole number"),
-        ("training.epochs=Infinity", "training.epochs must be a whole number"),
+        ("training.epochs=NaN", "training.epochs must be a finite number"),
+        ("training.epochs=Infinity", "training.epochs must be a finite number"),
         ("training.epochs=1e999", "training.epochs must be a whole number"),
-        (f"training.epochs={'9' * 5000}", "training.epochs must be a whole number"),
-        (f"bayes.lr={'9' * 400}", "bayes.lr must be a number"),
-        ("bayes.lr=[1, Infinity]", "bayes.lr must be a number"),
+        (f"training.epochs={'9' * 5000}", "training.epochs has a number of 5,000 digits"),
+        (f"bayes.lr={'9' * 400}", "bayes.lr has a number of 400 digits"),
+        ("bayes.lr=[1, Infinity]", "bayes.lr must be a finite number"),
+        ("bayes.lr=[1, 1e999]", "bayes.lr must be a finite number"),
         ('bayes.lr=["a"]', "bayes.lr must be a number"),
     ],
 )
@@ -64,7 +65,9 @@ def test_a_seed_that_is_none_is_refused(seed: str, done: RunDirectory, capsys: p
 
 
 def test_settings_that_are_words_stay_words() -> None:
-    assert parse_setting("a=NaN") == ("a", "NaN")
+    assert parse_setting("a=zero") == ("a", "zero")
+    with pytest.raises(UserError, match="a must be a finite number, but is NaN"):
+        parse_setting("a=NaN")
     assert parse_setting("a=3") == ("a", 3)
 
 

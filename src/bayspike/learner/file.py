@@ -202,7 +202,8 @@ def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor
             assert stored is not None
             require(bool(torch.isfinite(stored.sum())), f"{name} of layer {index} holds NaN or infinity.")
             parts[name] = stored
-        states.append(small._replace(**parts))
+        # what a rule keeps beside tensors follows from the shape, which is known to be sound by now
+        states.append(rule.init(shape, generator_for(0, "shapes"))._replace(**parts))
         inputs = neurons
     return tuple(states)
 

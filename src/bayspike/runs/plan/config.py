@@ -5,11 +5,10 @@ resumed, so a later change of defaults does not change an old run.
 """
 
 import json
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import Evidence, StreamConfig
@@ -183,11 +182,18 @@ def config_from_json(value: Any, where: str) -> RunConfig:
 
 def identity_from_json(value: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The settings that a file was made with; those that came later stand at their defaults, as in `config.json`."""
-    kinds = {"method": MethodConfig, "data": DataOptions, "judging": JudgingOptions}
-    return {
-        name: to_plain(from_plain(kinds[name], each, f"{where}: {name}")) if name in kinds else each
-        for name, each in value.items()
-    }
+    found = dict(value)
+    for place, kind in (("data", DataOptions), ("judging", JudgingOptions)):
+        if place in found:
+            found[place] = to_plain(from_plain(kind, found[place], f"{where}: {place}"))
+    made = found.get("method")
+    if isinstance(made, Mapping):
+        kinds: dict[str, type] = {"network": NetworkOptions, "training": TrainingOptions}
+        found["method"] = {
+            name: to_plain(from_plain(kinds[name], each, f"{where}: {name}")) if name in kinds else each
+            for name, each in made.items()
+        }
+    return found
 
 
 def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=1000") -> tuple[str, Any]:
@@ -199,14 +205,11 @@ def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=100
     longest = max((len(digits) for digits in re.findall(r"[0-9]+", value)), default=0)
     require(longest <= MOST_DIGITS, f"{option} {name} has a number of {longest:,} digits: no more than {MOST_DIGITS}.")
 
-    def refuse(word: str) -> NoReturn:
+    def refuse(word: str) -> None:
         raise UserError(f"{option} {name} must be a finite number, but is {word}.")
 
-    def finite(digits: str) -> float:
-        return float(digits) if math.isfinite(float(digits)) else refuse(digits)
-
     try:
-        return name, json.loads(value, parse_constant=refuse, parse_float=finite)
+        return name, json.loads(value, parse_constant=refuse)
     except (json.JSONDecodeError, RecursionError):
         named = {"none": None, "true": True, "false": False}
         return name, named.get(value.lower(), value)
