@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -183,3 +184,11 @@ def test_nonsense_is_one_sentence_and_code_2(
     assert sentence in printed.err
     assert printed.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_silence_is_cut_where_sets_are_narrowed() -> None:
+    narrowing: Any = SimpleNamespace(checkpoints=(3, 6, 9))
+    watched = Telling("-", ["a", "b"], Calibration(0, sets=narrowing), as_json=False)
+    assert list(watched.cut(2, 10)) == [1, 3, 3, 3]
+    assert list(watched.cut(9, 10)) == [10]
+    assert list(Telling("-", ["a", "b"], Calibration(0), as_json=False).cut(2, 10)) == [10]
