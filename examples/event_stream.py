@@ -36,7 +36,7 @@ def recordings(count: int) -> bayspike.SpikeSamples:
 # 1. Train on recordings.
 generator = torch.Generator().manual_seed(0)
 network = bayspike.build(bayspike.NetworkConfig(inputs=2 * SIDE * SIDE, hidden=(64,), classes=4))
-train, held_out, rule = recordings(400), recordings(100), bayspike.GaussianVI(prior_precision=300.0, lr=300.0)
+train, held_out, rule = recordings(400), recordings(100), bayspike.GaussianVI()
 states = bayspike.init_states(network, rule, generator)
 for batch in torch.randperm(400, generator=generator).split(20):
     spikes, labels = train.spikes(batch, generator), train.labels[batch]

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -162,12 +163,15 @@ def test_a_packed_posterior_predicts_as_the_packed_committee_does(
             ["predict", "RUN", "PICTURE", "--coverage", "0.99"],
             "500 held-out examples cannot promise a",
         ),
-        (["predict", "RUN", "PICTURE", "--every", "0"], "--every must lie in"),
-        (["predict", "RUN", "PICTURE", "--temperature", "--held-out", "0"], "--held-out must lie in"),
+        (["predict", "RUN", "PICTURE", "--every", "0"], "--every must be at least 1, but is 0"),
+        (["predict", "RUN", "PICTURE", "--temperature", "--held-out", "0"], "--held-out must be at least 1, but is 0"),
         (["evaluate", "RUN", "--coverage", "0"], "--coverage must lie in (0, 1), but is 0.0"),
         (["evaluate", "RUN", "--coverage", "0.95"], "10 held-out examples cannot promise a coverage of 0.95"),
         (["evaluate", "RUN", "--foreign"], "digits comes with no foreign inputs"),
-        (["evaluate", "RUN", "--job", "sgd-seed0", "--predictor", "committee-packed"], "layer 0 is a Point"),
+        (
+            ["evaluate", "RUN", "--job", "sgd-seed0", "--predictor", "committee-packed"],
+            "sgd is one network and has no committee-packed",
+        ),
         (["export", "RUN", "--job", "sgd-seed0", "--to", "packed", "--out", "OUT"], "only Gaussian posteriors"),
     ],
 )
@@ -180,3 +184,11 @@ def test_nonsense_is_one_sentence_and_code_2(
     assert sentence in printed.err
     assert printed.err.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_silence_is_cut_where_sets_are_narrowed() -> None:
+    narrowing: Any = SimpleNamespace(checkpoints=(3, 6, 9))
+    watched = Telling("-", ["a", "b"], Calibration(0, sets=narrowing), as_json=False)
+    assert list(watched.cut(2, 10)) == [1, 3, 3, 3]
+    assert list(watched.cut(9, 10)) == [10]
+    assert list(Telling("-", ["a", "b"], Calibration(0), as_json=False).cut(2, 10)) == [10]

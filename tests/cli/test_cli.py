@@ -20,7 +20,7 @@ from bayspike import __version__
 from bayspike.cli import main, options
 from bayspike.continual.methods import METHODS
 from bayspike.experiments.registry import EXPERIMENTS
-from bayspike.runs.directory import locked
+from bayspike.runs.locks import locked
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -44,7 +44,7 @@ def test_help_teaches_by_example(command: list[str], capsys: pytest.CaptureFixtu
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (["run", "digits", "--set", "bayes.lrr=1"], "no hyper-parameter 'lrr': it has lr"),
+        (["run", "digits", "--set", "bayes.lrr=1"], "no hyper-parameter 'lrr': it has remember"),
         (["run", "digits", "--set", "bayes.lr=fast"], "bayes.lr must be a number, but is 'fast'"),
         (["run", "digits", "--set", "ste.lr=1"], "'ste' is not part of this run"),
         (["run", "digits", "--set", "lr"], "--set takes name=value"),

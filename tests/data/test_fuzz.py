@@ -121,12 +121,12 @@ def test_damaged_archives_are_refused_or_sound(tmp_path, monkeypatch):
 def test_damaged_caches_are_refused_or_sound(tmp_path):
     made = {"packed": np.arange(60, dtype=np.uint8).reshape(3, 4, 5), "labels": np.arange(3)}
     path = cache_path("toy", {}, tmp_path)
-    cached("toy", {}, tmp_path, lambda: made)
+    cached("toy", {}, tmp_path, lambda: made, list(made))
     good, random, sentences = path.read_bytes(), np.random.default_rng(2), []
     for _ in range(1_000):
         path.write_bytes(damaged(good, random))
         try:
-            read = cached("toy", {}, tmp_path, lambda: made)
+            read = cached("toy", {}, tmp_path, lambda: made, list(made))
             assert all(np.array_equal(read[key], made[key]) for key in read)
         except UserError as error:
             sentences.append(str(error))

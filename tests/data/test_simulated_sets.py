@@ -116,14 +116,14 @@ def test_the_cache_is_whole_or_absent_and_damage_is_named(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cached("toy", {"seed": 1}, tmp_path, broken)
+        cached("toy", {"seed": 1}, tmp_path, broken, ["a"])
     assert not path.exists()
-    made = cached("toy", {"seed": 1}, tmp_path, lambda: {"a": np.arange(3)})
+    made = cached("toy", {"seed": 1}, tmp_path, lambda: {"a": np.arange(3)}, ["a"])
     assert made["a"].tolist() == [0, 1, 2]
     assert [p.name for p in path.parent.iterdir()] == [path.name]
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(UserError, match=r"damaged.*delete the file"):
-        cached("toy", {"seed": 1}, tmp_path, broken)
+        cached("toy", {"seed": 1}, tmp_path, broken, ["a"])
     assert cache_path("toy", {"seed": 2}, tmp_path) != path
 
 

@@ -167,3 +167,32 @@ def test_bad_streams_are_refused_with_a_sentence():
         ForeignRule("distance", torch.zeros(3))
     with pytest.raises(UserError, match="thresholds"):
         ForeignRule("entropy", torch.zeros(0))
+
+
+def test_a_long_silence_is_the_same_as_its_steps_one_by_one() -> None:
+    network = build(NetworkConfig(inputs=6, hidden=(5, 4), classes=3, seed=1))
+    generator = torch.Generator().manual_seed(0)
+    weights = [torch.randn(2, *layer.shape, generator=generator) for layer in network.layers]
+    events = torch.rand(20, 1, 6, generator=generator) < 0.5
+    slow, fast = (Committee(network, weights).open(1) for _ in range(2))
+    for spikes in events:
+        slow.push(spikes)
+        fast.push(spikes)
+    for _ in range(3_000):
+        stepwise = slow.push(torch.zeros(1, 6, dtype=torch.uint8))
+    at_once = fast.rest(3_000)
+    assert at_once.time == stepwise.time == 3_020
+    torch.testing.assert_close(at_once.probabilities, stepwise.probabilities)
+    for spikes in events:  # and awake again afterwards
+        torch.testing.assert_close(fast.push(spikes).probabilities, slow.push(spikes).probabilities)
+    began = fast.time
+    assert fast.rest(10**12).time == began + 10**12  # a second's work, not years
+
+
+def test_a_network_that_never_rests_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bayspike.predict.watching.LONGEST_ECHO", 50)
+    network = build(NetworkConfig(inputs=2, hidden=(3,), classes=2, seed=0, recurrent=True))
+    watch = Committee(network, [torch.full((1, *network.layers[0].shape), 50.0)]).open(1)
+    watch.push(torch.ones(1, 2, dtype=torch.uint8))
+    with pytest.raises(UserError, match="still active"):
+        watch.rest(10**9)

@@ -8,8 +8,10 @@ import torch
 
 from bayspike.errors import UserError
 from bayspike.runs import checkpoints
-from bayspike.runs.directory import MetricsLog, create_run, locked
+from bayspike.runs.directory import MetricsLog, create_run
+from bayspike.runs.locks import locked
 from bayspike.storage.files import read_json, read_lines, replacing, write_json
+from bayspike.storage.sealed import seal
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
@@ -127,16 +129,16 @@ def test_another_version_or_format_is_refused(tmp_path: Path) -> None:
     save(tmp_path, "step-000-0000001")
     path = tmp_path / "step-000-0000001.json"
     header = read_json(path)
-    write_json(path, {**header, "bayspike": "0.0.1"})
+    write_json(path, seal({**header, "bayspike": "0.0.1"}))
     with pytest.raises(UserError, match=r"bayspike is '0\.0\.1' there"):
         checkpoints.check_identity(checkpoints.load(path), {}, tmp_path)
-    write_json(path, {**header, "format": 99})
+    write_json(path, seal({**header, "format": 99}))
     with pytest.raises(UserError, match="format 99"):
         checkpoints.load(path)
 
 
 def test_npz_holds_no_objects(tmp_path: Path) -> None:
-    from bayspike.storage.files import read_arrays, write_arrays
+    from bayspike.storage.arrays import read_arrays, write_arrays
 
     write_arrays(tmp_path / "a.npz", {"x/y": np.arange(3)})
     assert read_arrays(tmp_path / "a.npz")["x/y"].tolist() == [0, 1, 2]

@@ -42,7 +42,9 @@ def test_its_network_is_the_one_stored(run: RunDirectory) -> None:
     assert model.classes == [str(digit) for digit in range(10)]
 
 
-def test_it_can_be_evaluated(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_can_be_evaluated_and_its_scores_follow_from_its_arrays(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["evaluate", str(run.path), "--predictor", "mean", "--test-examples", "20", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["scores"]["mean"]["examples"] == 20
     with np.load(run.arrays("bayes-seed0"), allow_pickle=False) as arrays:

@@ -14,11 +14,13 @@ from bayspike.runs.models import load_model
 from bayspike.runs.packed import save_packed
 from bayspike.spiking.network import NetworkConfig, build
 from bayspike.storage.plain import to_plain
+from bayspike.storage.sealed import seal
 
 NETWORK = NetworkConfig(inputs=30, hidden=(20,), classes=4)
 ABOUT: dict[str, Any] = {
-    "network": to_plain(NETWORK), "method": "bayes", "rule": {}, "members": 3, "classes": ["a", "b", "c", "d"],
-    "data": {"name": "digits", "root": "/somewhere/else"},
+    "experiment": "digits", "network": to_plain(NETWORK), "method": "bayes", "label": "bayes", "rule": {}, "seed": 0,
+    "members": 3, "data": {"name": "digits", "root": "/somewhere/else"}, "name": "digits",
+    "classes": ["a", "b", "c", "d"], "sample_shape": [5, 6], "inputs": 30, "time": 4,
 }  # fmt: skip
 
 
@@ -74,7 +76,7 @@ def test_a_writing_that_fails_leaves_the_old_one(tmp_path: Path, monkeypatch: py
         raise OSError("no space left on device")
 
     monkeypatch.setattr("bayspike.runs.checkpoints.write_json", full_disk)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(UserError, match=r"cannot be written \(no space .*nothing that was there is lost"):
         save_packed(out, ABOUT, posteriors(1), force=True)
     assert {path.name: path.read_bytes() for path in out.iterdir()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["small"]
@@ -86,7 +88,7 @@ def test_a_damaged_or_wrong_one_is_refused(tmp_path: Path) -> None:
     described = json.loads((out / "posterior.json").read_text())
 
     def refused(change: dict[str, Any], sentence: str) -> None:
-        (out / "posterior.json").write_text(json.dumps({**described, **change}))
+        (out / "posterior.json").write_text(json.dumps(seal({**described, **change})))
         with pytest.raises(UserError, match=sentence):
             load_model(out)
 
@@ -95,6 +97,9 @@ def test_a_damaged_or_wrong_one_is_refused(tmp_path: Path) -> None:
     refused({"packed": []}, "one packed posterior for each")
     refused({"packed": [{"mean_step": "x"}] * len(described["packed"])}, "mean_step of layer 0 must be a number")
     refused({"packed": [None] * len(described["packed"])}, "mean_step of layer 0 must be a number")
+    (out / "posterior.json").write_text(json.dumps({**described, "packed": []}))
+    with pytest.raises(UserError, match="its digest does not fit"):
+        load_model(out)
     (out / "posterior.json").write_text(json.dumps(described))
     content = bytearray((out / "posterior.safetensors").read_bytes())
     content[-1] ^= 1

@@ -47,8 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         if debug:
             raise
-        print(f"bayspike: {error}", file=sys.stderr)
-        return 2
+        return _sentence(str(error))
     except KeyboardInterrupt:
         if debug:
             raise
@@ -57,6 +56,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:  # a disk that is full, read-only or failing, wherever it was noticed
+        if debug:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return _sentence(f"{place}{error.strerror or error}; mend that and try again.")
+    except MemoryError:
+        if debug:
+            raise
+        return _sentence("there is not enough memory for this; try something smaller.")
+
+
+def _sentence(text: str) -> int:
+    """Tell the user, whatever the names of files are made of, in one line."""
+    shown = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    print(f"bayspike: {shown}", file=sys.stderr)
+    return 2
 
 
 def _dispatch(arguments: list[str]) -> int:

@@ -164,7 +164,7 @@ def _check_value(option: Option, value: str) -> None:
 
 def _choose(what: str, word: str, choices: Sequence[str]) -> str:
     near = get_close_matches(word, choices, n=1, cutoff=0.5)
-    all_of_them = ", ".join(choices) if len(choices) <= 16 else ""
+    all_of_them = ", ".join(choices) if len(choices) <= 24 else ""
     if near:
         return f"{what}: did you mean {near[0]}?" + (f" There are {all_of_them}." if all_of_them else "")
     return f"{what}: choose from {all_of_them}." if all_of_them else f"{what}; --help lists them all."

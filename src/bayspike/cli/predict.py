@@ -15,6 +15,7 @@ from bayspike.cli.models import PredictorName, load_data_of
 if TYPE_CHECKING:
     import torch
 
+    from bayspike.data.inputs import Silence
     from bayspike.predict.calibration import Calibration
     from bayspike.predict.predictors import Predictor
     from bayspike.predict.watching import Decision, Watch
@@ -108,11 +109,19 @@ class Predict:
                 refused += 1
         return 2 if refused else 0
 
-    def _watch(self, steps: Iterator["torch.Tensor"], watching: "Watch", told: "Telling", every: int) -> None:
+    def _watch(self, steps: Iterator["torch.Tensor | Silence"], watching: "Watch", told: "Telling", every: int) -> None:
+        from bayspike.data.inputs import Silence
+
         decision = None
         for spikes in steps:
-            decision = watching.push(spikes.unsqueeze(0))
-            told.see(decision, tell=decision.time % every == 0)
+            if not isinstance(spikes, Silence):
+                decision = watching.push(spikes.unsqueeze(0))
+                told.see(decision, tell=decision.time % every == 0)
+                continue
+            for bins in told.cut(watching.time, spikes.bins):
+                before = watching.time
+                decision = watching.rest(bins)
+                told.see(decision, tell=decision.time // every > before // every)
         if decision is not None:
             told.end(decision)
 
@@ -191,6 +200,14 @@ class Telling:
         if became and not self.as_json:
             print(f"{self.name}  {became}", flush=True)
 
+    def cut(self, time: int, bins: int) -> Iterator[int]:
+        """A silence of so many bins from `time` on, in pieces that end where sets are narrowed."""
+        sets = self.calibration.sets
+        stops = [] if sets is None else [each for each in sets.checkpoints if time < each < time + bins]
+        for stop in (*stops, time + bins):
+            yield stop - time
+            time = stop
+
     def end(self, decision: "Decision") -> None:
         """The signal is over: its last step is told, whichever it is."""
         if self.told != decision.time:
@@ -232,10 +249,13 @@ class Telling:
         print(json.dumps(entry), flush=True)
 
 
-def _standard_input(model: "Model", generator: "torch.Generator", resize: bool) -> Iterator["torch.Tensor"]:
+def _standard_input(model: "Model", generator: "torch.Generator", resize: bool) -> Iterator["torch.Tensor | Silence"]:
     """A picture if the network takes pictures, else lines of events, one bin after another."""
-    from bayspike.data.inputs import bins_of_lines, spikes_of_picture
+    from bayspike.data.files.pictures import LARGEST_PICTURE
+    from bayspike.data.inputs import LONGEST_LINE, bins_of_lines, spikes_of_picture
 
+    source = sys.stdin.buffer
     if len(model.about["sample_shape"]) == 2:
-        return iter(spikes_of_picture(sys.stdin.buffer.read(), "standard input", model.about, generator, resize))
-    return bins_of_lines(sys.stdin, model.about)
+        picture = source.read(LARGEST_PICTURE + 1)
+        return iter(spikes_of_picture(picture, "standard input", model.about, generator, resize))
+    return bins_of_lines(iter(lambda: source.readline(LONGEST_LINE + 1), b""), model.about)

@@ -93,7 +93,7 @@ class Run:
         from dataclasses import replace
 
         from bayspike.experiments.registry import experiment
-        from bayspike.runs.engine import start
+        from bayspike.runs.engine import started
         from bayspike.runs.plan.config import jobs_of
         from bayspike.runs.plan.resolve import Changes, resolve
         from bayspike.runs.tensorboard import require_tensorboard
@@ -128,8 +128,9 @@ class Run:
             config = replace(config, threads=max(1, cores() // at_once))
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
-        run, bench = start(config, chosen, out, force=self.force, command=[Path(sys.argv[0]).name, *sys.argv[1:]])
-        return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
+        command = [Path(sys.argv[0]).name, *sys.argv[1:]]
+        with started(config, chosen, out, force=self.force, command=command) as (run, bench):
+            return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
     def _rules(self) -> tuple[str, ...]:
         from bayspike.errors import require
@@ -172,18 +173,24 @@ class Resume:
     """Run the data set or the rule from outside bayspike that the run names."""
     parallel: int | None = None
     """Jobs (methods and seeds) at a time; by default one for each core."""
+    restart: bool = False
+    """Begin jobs anew whose checkpoints are all damaged or of another format; these are set aside."""
     quiet: bool = False
     """No progress."""
 
     def execute(self) -> int:
         from bayspike.experiments.registry import experiment
         from bayspike.runs.directory import open_run
-        from bayspike.runs.engine import take_up
+        from bayspike.runs.engine import restart_unusable, take_up
 
         at_least_one(parallel=self.parallel)
         agree(self.own_code)
         run = open_run(self.directory)
-        return carry_out(run, take_up(run, experiment, self.data), parallel=self.parallel, quiet=self.quiet)
+        with run.locked():
+            bench = take_up(run, experiment, self.data)
+            if self.restart:
+                restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
+            return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -239,7 +246,7 @@ def cores() -> int:
 
 
 def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, quiet: bool) -> int:
-    """Run all jobs that are left, then summary, figures, report and table."""
+    """Run all jobs that are left, then summary, figures, report and table; the caller holds the run's lock."""
     from rich.console import Console
 
     from bayspike.experiments.registry import WORKER

@@ -128,7 +128,8 @@ def build_rule(name: str, options: Mapping[str, Any]) -> Rule:
             values[key] = None if value is None else Grid(coerce(value, float, f"{name}.grid"))
         else:
             values[key] = coerce(value, hints[key], f"{name}.{key}")
-    require_range(f"{name}.lr", values.get("lr") or 0.0, 0, LARGEST_RATE)
+    if values.get("lr") is not None:  # a rule in natural units has none
+        require_range(f"{name}.lr", values["lr"], 0, LARGEST_RATE)
     try:
         rule: Rule = kind(**values)
     except TypeError as error:

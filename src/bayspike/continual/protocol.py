@@ -148,7 +148,7 @@ def run_stream(
     if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
         now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate))
     while now.task < len(stream.tasks):
-        parts = [stream.tasks[now.task].train, *coreset_samples(stream, now.coresets)]
+        parts = Parts(stream, now.task, now.coresets)
         now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch)
         now = end_task(network, rule, stream.tasks[now.task].train, config, now)
     return now
@@ -158,7 +158,7 @@ def plan_for(parts: Sequence[Samples], config: StreamConfig, task: int) -> Plan:
     """The mini-batches of a task: a pure function of the configuration and the sizes of the task and the coresets."""
     return plan_task(
         len(parts[0]),
-        [len(kept) for kept in parts[1:]],
+        [] if config.replay == "none" else [len(kept) for kept in parts[1:]],
         batch=config.batch,
         epochs=config.epochs,
         mixing=config.replay,
@@ -204,7 +204,7 @@ def run_task(
 
 
 def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Samples]) -> Pace:
-    stored = _per_class([part.labels for part in parts[1:]])
+    stored = 0.0 if config.replay == "none" else _per_class([part.labels for part in parts[1:]])
     return pace_of(network, config.batch, parts[0].time - config.burn_in)._replace(
         examples=plan.presentations,
         stored=stored,
@@ -254,6 +254,27 @@ def end_task(network: Network, rule: Rule, train: Samples, config: StreamConfig,
     share = config.coreset_share if config.replay != "none" else 0.0
     kept = draw_coreset(train, share, config.coreset_selection, generator)
     return replace(now, states=states, task=now.task + 1, batch=0, coresets=(*now.coresets, kept))
+
+
+class Parts(Sequence[Samples]):
+    """What the plan of a task draws from: its own examples, then the coresets, each taken out when first asked for.
+
+    So a task costs the same however many went before it, unless their examples are replayed.
+    """
+
+    def __init__(self, stream: Stream, task: int, coresets: Sequence[Tensor]) -> None:
+        self._stream, self._coresets = stream, coresets
+        self._taken: dict[int, Samples] = {0: stream.tasks[task].train}
+
+    def __len__(self) -> int:
+        return 1 + len(self._coresets)
+
+    def __getitem__(self, source: Any) -> Any:
+        if isinstance(source, slice):
+            return [self[each] for each in range(*source.indices(len(self)))]
+        if source not in self._taken:
+            self._taken[source] = self._stream.tasks[source - 1].train.subset(self._coresets[source - 1])
+        return self._taken[source]
 
 
 def coreset_samples(stream: Stream, coresets: Sequence[Tensor]) -> list[Samples]:

@@ -1,4 +1,4 @@
-"""A fingerprint of the data really used: all labels, and the contents of samples spread over every part."""
+"""A fingerprint of the data really used: all labels, and the contents of every part, or of samples spread over it."""
 
 import hashlib
 
@@ -8,7 +8,8 @@ from torch import Tensor
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples, SpikeSamples, StaticSamples
 
-LOOKED_AT = 256  # samples of a part
+MOST_BYTES = 2**28  # of each part that are looked at; of a larger one, samples evenly spread over it
+LOOKED_AT = 256  # samples of a kind that does not tell what it stores
 
 
 def fingerprint(dataset: Dataset) -> str:
@@ -18,9 +19,10 @@ def fingerprint(dataset: Dataset) -> str:
         if part is None:
             hashed.update(b"none")
             continue
-        hashed.update(repr((len(part), part.time, part.inputs)).encode())
-        hashed.update(np.ascontiguousarray(part.labels.numpy()).tobytes())
-        hashed.update(np.ascontiguousarray(contents(part, spread(len(part))).numpy()).tobytes())
+        values = contents(part)
+        hashed.update(repr((len(part), part.time, part.inputs, tuple(values.shape), str(values.dtype))).encode())
+        hashed.update(_bytes(part.labels))
+        hashed.update(_bytes(values))
     return hashed.hexdigest()
 
 
@@ -31,12 +33,21 @@ def spread(count: int) -> Tensor:
     )
 
 
-def contents(samples: Samples, indices: Tensor) -> Tensor:
-    """What is stored of some samples; of kinds that do not tell, the spikes of a fixed draw."""
+def contents(samples: Samples) -> Tensor:
+    """What is stored of the samples, as much as is looked at; of kinds that do not tell, the spikes of a fixed draw."""
     if isinstance(samples, StaticSamples):
-        return samples.values[indices]
+        return _thinned(samples.values)
     if isinstance(samples, CoordinateSamples):
-        return samples.coordinates[indices]
+        return _thinned(samples.coordinates)
     if isinstance(samples, SpikeSamples):
-        return samples.packed[indices]
-    return samples.spikes(indices, torch.Generator().manual_seed(0))
+        return _thinned(samples.packed)
+    return samples.spikes(spread(len(samples)), torch.Generator().manual_seed(0))
+
+
+def _thinned(values: Tensor) -> Tensor:
+    every = -(-values.numel() * values.element_size() // MOST_BYTES)
+    return values if every <= 1 else values[::every]
+
+
+def _bytes(values: Tensor) -> bytes:
+    return np.ascontiguousarray(values.cpu().numpy()).tobytes()

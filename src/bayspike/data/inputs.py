@@ -6,20 +6,22 @@ does. Event lines are text, `t x y p` with t in µs, separated by blanks or comm
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.data.base import StaticSamples
 from bayspike.data.files import pictures, recordings
-from bayspike.data.files.events import Events, View, binned, read_bytes
-from bayspike.data.files.pictures import parse_picture
+from bayspike.data.files.events import Events, View, binned
+from bayspike.data.files.pictures import read_picture
 from bayspike.data.files.recordings import read_events
 from bayspike.data.sets import dvs_gesture, folder, mnist_dvs, nmnist, poker_dvs
 from bayspike.errors import UserError, require
+
+LONGEST_SILENCE = 86_400_000_000  # µs: a day
+LONGEST_LINE = 200  # characters of one event
 
 
 def view_of(about: Mapping[str, Any]) -> View:
@@ -43,8 +45,7 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
     """Spikes `(time, inputs)` of a picture (with `resize` of any size) or a recording."""
     require(path.is_file(), f"{path} is not a file: give a picture or a recording of events.")
     if path.suffix.lower() in pictures.ENDINGS:
-        data = read_bytes(path, pictures.LARGEST_FILE)
-        return spikes_of_picture(data, str(path), about, generator, resize)
+        return spikes_of_picture(path, str(path), about, generator, resize)
     require(
         path.suffix.lower() in recordings.ENDINGS,
         f"{path}: give a picture ({', '.join(pictures.ENDINGS)}) or a recording ({', '.join(recordings.ENDINGS)}).",
@@ -62,63 +63,88 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
 
 
 def spikes_of_picture(
-    data: bytes, name: str, about: Mapping[str, Any], generator: torch.Generator, resize: bool = False
+    source: Path | bytes, name: str, about: Mapping[str, Any], generator: torch.Generator, resize: bool = False
 ) -> Tensor:
     """Spikes `(time, inputs)` of a picture, bright on dark, of the size the network knows or brought to it."""
     shape = tuple(about["sample_shape"])
     require(len(shape) == 2, f"{name}: a network trained on {about['name']} takes no pictures.")
     seen = about.get("view", {})
     resize = resize or bool(seen.get("resize", False))
-    grey = parse_picture(data, name, (shape[0], shape[1]), resize=resize, invert=bool(seen.get("invert", False)))
-    encoder = about["data"].get("options", {}).get("encoder", "rate")
+    invert = bool(seen.get("invert", False))
+    grey = read_picture(source, (shape[0], shape[1]), name=name, resize=resize, invert=invert)
+    encoder = about.get("data", {}).get("options", {}).get("encoder", "rate")
     values = torch.from_numpy(grey.reshape(1, -1).copy())
     samples = StaticSamples(values, torch.zeros(1, dtype=torch.int64), int(about["time"]), encoder)
     return _fitting(samples.spikes(torch.tensor([0]), generator)[:, 0], about, name)
 
 
-def bins_of_lines(lines: Iterable[str], about: Mapping[str, Any]) -> Iterator[Tensor]:
-    """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end."""
+class Silence(NamedTuple):
+    """So many time bins without an event, one after the other."""
+
+    bins: int
+
+
+def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
+    """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end.
+
+    Bins without an event come as one `Silence`, however many they are.
+    """
     view = view_of(about)
     begin: int | None = view.start
-    number = 0
-    pending: list[NDArray[np.int64]] = []
+    number = last = 0
+    pending: dict[tuple[int, int, int], None] = {}  # of one bin: each channel once, so that no stream fills the memory
     for count, line in enumerate(lines, start=1):
         if not line.strip():
             continue
-        row = _row(line, count, view.sensor)
-        begin = int(row[0]) if begin is None else begin
-        bin_of = (int(row[0]) - begin) // view.step
-        require(bin_of >= number, f"line {count}: time runs backwards to {int(row[0])} µs.")
-        while bin_of > number:
-            yield _bin(pending, view, about)
-            pending = []
-            number += 1
-        pending.append(row)
+        t, *channel = _row(line, count, view.sensor)
+        begin = t if begin is None else begin
+        last = last or begin
+        require(
+            t - last <= LONGEST_SILENCE,
+            f"line {count}: time leaps from {last} to {t} µs, more than a day: the clock of the camera is not sound.",
+        )
+        last = t
+        bin_of = (t - begin) // view.step
+        require(bin_of >= number, f"line {count}: time runs backwards to {t} µs.")
+        if bin_of > number:
+            if pending:
+                yield _bin(pending, view, about)
+                number += 1
+            if bin_of > number:
+                yield Silence(bin_of - number)
+            number = bin_of
+            pending = {}
+        pending[channel[0], channel[1], channel[2]] = None
     if pending:
         yield _bin(pending, view, about)
 
 
-def _row(line: str, count: int, sensor: tuple[int, int]) -> NDArray[np.int64]:
+def _row(line: str | bytes, count: int, sensor: tuple[int, int]) -> tuple[int, int, int, int]:
+    shown = line[:60].strip() if isinstance(line, str) else line[:60].strip().decode("ascii", "backslashreplace")
     try:
-        t, x, y, p = (int(part) for part in line.replace(",", " ").split())
+        text = line if isinstance(line, str) else line.decode("ascii")
+        require(len(text) <= LONGEST_LINE, f"line {count} is longer than the {LONGEST_LINE} characters that are read.")
+        t, x, y, p = (int(part) for part in text.replace(",", " ").split())
+    except UserError:
+        raise
     except ValueError as error:
-        raise UserError(f"line {count} is not `t x y p` in whole numbers: {line.strip()[:60]!r}.") from error
+        raise UserError(f"line {count} is not `t x y p` in whole numbers: {shown!r}.") from error
     width, height = sensor
     good = 0 <= x < width and 0 <= y < height and p in (0, 1) and 0 <= t < 2**62
     limits = (
         f"x and y must lie in [0, {width - 1}]" if width == height else f"x must be below {width}, y below {height}"
     )
-    require(good, f"line {count}: {limits} and p be 0 or 1, but it is {line.strip()[:60]!r}.")
-    return np.array([t, x, y, p], dtype=np.int64)
+    require(good, f"line {count}: {limits} and p be 0 or 1, but it is {shown!r}.")
+    return t, x, y, p
 
 
-def _bin(rows: list[NDArray[np.int64]], view: View, about: Mapping[str, Any]) -> Tensor:
-    table = np.array(rows, dtype=np.int64).reshape(-1, 4)
+def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[str, Any]) -> Tensor:
+    table = np.array(list(channels), dtype=np.int64).reshape(-1, 3)
     events = Events(
         t=np.zeros(len(table), dtype=np.int64),
-        x=table[:, 1].astype(np.int16),
-        y=table[:, 2].astype(np.int16),
-        p=table[:, 3].astype(np.uint8),
+        x=table[:, 0].astype(np.int16),
+        y=table[:, 1].astype(np.int16),
+        p=table[:, 2].astype(np.uint8),
         width=view.sensor[0],
         height=view.sensor[1],
     )

@@ -1,6 +1,6 @@
 """One picture of a data set: samples as the camera (or the encoder) gives them, a raster, and the rate over time."""
 
-import os
+import io
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples
 from bayspike.errors import UserError
+from bayspike.storage.files import write_whole
 
 ON, OFF, _INK, _NIGHT = "#ff9d45", "#3fa7ff", "#1d2733", "#10151c"
 BALANCE = LinearSegmentedColormap.from_list("balance", [OFF, _NIGHT, ON])
@@ -141,13 +142,10 @@ def _bare(ax: Any, label: str, title: str) -> None:
 def save(figure: Figure, out: Path) -> Path:
     """Write a figure so that the file is whole or not there at all; without a suffix it becomes a png."""
     out = out if out.suffix else out.with_suffix(".png")
-    temporary = out.with_name(f".{out.stem}.part{out.suffix}")
+    buffer = io.BytesIO()
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(temporary, dpi=120)
-        os.replace(temporary, out)
-    except (OSError, ValueError) as error:
+        figure.savefig(buffer, dpi=120, format=out.suffix.removeprefix("."))
+    except ValueError as error:
         raise UserError(f"The picture {out} cannot be written ({error}).") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    write_whole(out, buffer.getvalue())
     return out

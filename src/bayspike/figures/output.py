@@ -6,7 +6,6 @@ old file or the new one.
 
 import csv
 import io
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bayspike.errors import UserError, require
+from bayspike.storage.files import write_whole
 
 Array = npt.NDArray[np.float64]
 
@@ -52,17 +52,16 @@ def write_figure(
         caption = f"Simulated data. {caption}"
         sheet.suptitle("Simulated data", style="italic")
     folder = Path(directory)
-    folder.mkdir(parents=True, exist_ok=True)
     paths = {ending: folder / f"{name}.{ending}" for ending in ("png", "svg", "csv", "txt")}
-    _write(paths["png"], _rendered(sheet, "png", {"Software": None}))
+    write_whole(paths["png"], _rendered(sheet, "png", {"Software": None}))
     sheet.set_layout_engine("none")  # keep the layout just made: the same in both, and made once
-    _write(paths["svg"], _rendered(sheet, "svg", {"Date": None, "Creator": None}))
+    write_whole(paths["svg"], _rendered(sheet, "svg", {"Date": None, "Creator": None}))
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
     writer.writerows(table.rows)
-    _write(paths["csv"], text.getvalue().encode())
-    _write(paths["txt"], (caption + "\n").encode())
+    write_whole(paths["csv"], text.getvalue().encode())
+    write_whole(paths["txt"], (caption + "\n").encode())
     return Figure(name, caption, paths["png"], paths["svg"], paths["csv"], paths["txt"], simulated)
 
 
@@ -70,18 +69,6 @@ def _rendered(sheet: Any, kind: str, metadata: Mapping[str, Any]) -> bytes:
     buffer = io.BytesIO()
     sheet.savefig(buffer, format=kind, metadata=metadata)
     return buffer.getvalue()
-
-
-def _write(path: Path, content: bytes) -> None:
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with beside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def numbers(values: Any, name: str, dims: int, *, allow_nan: bool = False) -> Array:

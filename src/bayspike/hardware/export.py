@@ -35,15 +35,16 @@ from bayspike.hardware.files import (
     sha256,
     write_bytes,
 )
-from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
+from bayspike.hardware.fixed_point import check_binary_spikes, read_out, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.spiking.filters import DoubleExponential
 from bayspike.spiking.network import Network
-from bayspike.storage.files import replacing_folder
+from bayspike.storage.files import parse_json, replacing_folder
 
 Format = Literal["fixed-point", "nir", "netx"]
 VERSION = 1
 LARGEST_MANIFEST = 2**20  # bytes
+MOST_OF_ANYTHING = 2**24  # members, inputs, neurons of a layer
 TIPPED_SHARE = 0.001  # of the spikes, allowed to differ where floats are run
 
 
@@ -139,10 +140,12 @@ def read_manifest(directory: Path) -> dict[str, Any]:
     path = Path(directory) / "manifest.json"
     try:
         require(path.stat().st_size <= LARGEST_MANIFEST, f"{path} is larger than a manifest can be.")
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+        manifest: dict[str, Any] = parse_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise UserError(f"{directory} is not an exported artefact: it has no manifest.json.") from error
-    except (OSError, json.JSONDecodeError, UnicodeDecodeError) as error:
+    except UserError:
+        raise
+    except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read ({error}); export again.") from error
     sound = (
         isinstance(manifest, dict)
@@ -152,7 +155,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         and isinstance(manifest.get("inputs"), int)
         and isinstance(manifest.get("neurons"), list)
         and len(manifest["neurons"]) >= 1
-        and all(isinstance(count, int) and count >= 1 for count in (manifest["inputs"], *manifest["neurons"]))
+        and all(_count(each) for each in (manifest["members"], manifest["inputs"], *manifest["neurons"]))
         and isinstance(manifest.get("files"), dict)
         and all(isinstance(e, dict) and isinstance(e.get("sha256"), str) for e in manifest["files"].values())
     )
@@ -161,9 +164,15 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         manifest.get("version") == VERSION,
         f"{path} has version {manifest.get('version')!r}, but this program reads {VERSION}; export again.",
     )
-    plain = all(name == Path(name).name and name not in ("", ".", "..") for name in manifest["files"])
+    plain = all(
+        "\0" not in name and name == Path(name).name and name not in ("", ".", "..") for name in manifest["files"]
+    )
     require(plain, f"{path} names files outside its directory, which are not read.")
     return manifest
+
+
+def _count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_OF_ANYTHING
 
 
 def _write_integers(
@@ -228,9 +237,9 @@ def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.uint8]) -
         return run(load_network(_listed(directory, manifest, "network.safetensors")), test)[-1].spikes, 0.0
     paths = [_listed(directory, manifest, _member(member, to)) for member in range(manifest["members"])]
     if to == "netx":
-        integers: list[FixedPointNetwork] = [lava.read(path) for path in paths]
+        integers = lava.read_all(paths)
         return np.concatenate([run(network, test)[-1].spikes for network in integers]), 0.0
-    floats = [nir.read(path) for path in paths]
+    floats = nir.read_all(paths)
     for network in floats:
         check_binary_spikes(test, network.inputs)
     return np.concatenate([float_run(network, test)[-1] for network in floats]), TIPPED_SHARE

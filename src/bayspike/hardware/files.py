@@ -47,7 +47,7 @@ def load_network(path: Path) -> FixedPointNetwork:
         count = len(layers) if "readout_0" in arrays else 0
         readouts = tuple(arrays[f"readout_{index}"].astype(np.float32) for index in range(count))
         return FixedPointNetwork(tuple(layers), readouts)
-    except (KeyError, ValueError, TypeError) as error:
+    except (LookupError, ValueError, TypeError, OverflowError) as error:
         raise UserError(f"{path} does not hold a fixed-point network ({error}); export it again.") from error
 
 
@@ -72,7 +72,7 @@ def load_arrays(path: Path) -> Arrays:
     """Read them again."""
     try:
         arrays: Arrays = load_file(path)
-    except (OSError, SafetensorError, ValueError) as error:
+    except (OSError, SafetensorError, ValueError, TypeError, LookupError, RuntimeError, MemoryError) as error:
         raise UserError(f"{path} cannot be read as safetensors ({error}); export it again.") from error
     return arrays
 
@@ -86,9 +86,12 @@ def write_bytes(path: Path, content: bytes) -> None:
 
 def sha256(path: Path) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(2**20):
-            digest.update(block)
+    try:
+        with path.open("rb") as file:
+            while block := file.read(2**20):
+                digest.update(block)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}).") from error
     return digest.hexdigest()
 
 

@@ -9,6 +9,7 @@ exponent from the weights themselves, so a file cannot carry one: round with `us
 one member of a committee. Neither Lava nor torch is needed to write or read.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.errors import UserError, require
-from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork
+from bayspike.hardware.fixed_point import WEIGHT_RANGE, FixedPointLayer, FixedPointNetwork
+from bayspike.hardware.hdf5 import Unreadable, read_trees
 
 LARGEST_MATRIX = 2**26  # weights that reading may unpack
 
@@ -35,13 +37,25 @@ def write(path: Path, network: FixedPointNetwork, member: int = 0) -> None:
 
 def read(path: Path) -> FixedPointNetwork:
     """Read a `.net` file of dense CUBA layers; it holds no read-outs."""
+    return read_all([path])[0]
+
+
+def read_all(paths: Sequence[Path]) -> list[FixedPointNetwork]:
+    """Read several; HDF5 is left to another process, since a damaged file may keep it busy for ever."""
     try:
-        with _h5py().File(path, "r") as file:
-            groups = [file[f"layer/{index}"] for index in range(len(file["layer"]))]
-            layers = tuple(_read_layer(group) for group in groups if _kind(group) != "input")
-        return FixedPointNetwork(layers)
-    except (OSError, KeyError, ValueError, TypeError, AttributeError) as error:
-        raise UserError(f"{path} is not a .net file of dense CUBA layers ({error}); export it again.") from error
+        trees = read_trees(paths)
+    except Unreadable as error:
+        sentence = f"{error.path} is not a .net file of dense CUBA layers ({error.why}); export it again."
+        raise UserError(sentence) from error
+    networks = []
+    for path, tree in zip(paths, trees, strict=True):
+        try:
+            layers = tree["layer"]
+            groups = [layers[str(index)] for index in range(len(layers))]
+            networks.append(FixedPointNetwork(tuple(_read_layer(each) for each in groups if _kind(each) != "input")))
+        except (LookupError, ValueError, TypeError, AttributeError) as error:
+            raise UserError(f"{path} is not a .net file of dense CUBA layers ({error}); export it again.") from error
+    return networks
 
 
 def _write_layer(group: Any, layer: FixedPointLayer, member: int) -> None:
@@ -67,16 +81,33 @@ def _read_layer(group: Any) -> FixedPointLayer:
     require(_kind(neuron) in ("CUBA", "LOIHI"), f"neurons are of type {_kind(neuron)!r}")
     return FixedPointLayer(
         weight=_matrix(group["weight"]),
-        threshold=int(neuron["vThMant"][()]),
-        current_decay=int(neuron["iDecay"][()]),
-        voltage_decay=int(neuron["vDecay"][()]),
+        threshold=_whole(neuron, "vThMant"),
+        current_decay=_whole(neuron, "iDecay"),
+        voltage_decay=_whole(neuron, "vDecay"),
         recurrent=_matrix(group["weight_rec"]) if kind == "dense_rec" else None,
     )
 
 
-def _matrix(dataset: Any) -> NDArray[np.int16]:
-    require(dataset.ndim == 2 and dataset.size <= LARGEST_MATRIX, f"a weight matrix has the shape {dataset.shape}")
-    return np.asarray(dataset[()], np.int16)[None]
+def _whole(neuron: Any, name: str) -> int:
+    """A number of the chip, which is whole: nothing is cut off to make it so."""
+    values = np.asarray(neuron[name]).reshape(-1)
+    require(
+        values.size == 1
+        and values.dtype.kind in "iuf"
+        and bool(np.isfinite(values[0]))
+        and values[0] == int(values[0]),
+        f"{name} is not one whole number",
+    )
+    return int(values[0])
+
+
+def _matrix(values: Any) -> NDArray[np.int16]:
+    matrix = np.asarray(values)
+    require(matrix.ndim == 2 and matrix.size <= LARGEST_MATRIX, f"a weight matrix has the shape {matrix.shape}")
+    low, high = WEIGHT_RANGE
+    fits = matrix.dtype.kind in "iuf" and bool(((matrix >= low) & (matrix <= high) & (matrix == np.rint(matrix))).all())
+    require(fits, f"a weight is not a whole number in [{low}, {high}]")
+    return matrix.astype(np.int16)[None]
 
 
 def _check_netx_can_say(layer: FixedPointLayer, member: int, index: int) -> None:
@@ -105,7 +136,8 @@ def _text(group: Any, name: str, value: str) -> None:
 
 
 def _kind(group: Any) -> str:
-    return bytes(group["type"][0]).decode("ascii")
+    kind = group["type"]
+    return str(kind[0] if isinstance(kind, list) else kind)
 
 
 def _h5py() -> Any:

@@ -27,8 +27,8 @@ from bayspike.rules import RULES, Rule
 from bayspike.rules.base import State
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
+from bayspike.storage.archive import is_sealed, read_sealed, write_sealed
 from bayspike.storage.plain import coerce, from_plain, to_plain
-from bayspike.storage.sealed import is_sealed, read_sealed, write_sealed
 
 FORMAT = 1  # raised when an old reader would misread a new file
 KIND = "bayspike learner"
@@ -202,7 +202,8 @@ def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor
             assert stored is not None
             require(bool(torch.isfinite(stored.sum())), f"{name} of layer {index} holds NaN or infinity.")
             parts[name] = stored
-        states.append(small._replace(**parts))
+        # what a rule keeps beside tensors follows from the shape, which is known to be sound by now
+        states.append(rule.init(shape, generator_for(0, "shapes"))._replace(**parts))
         inputs = neurons
     return tuple(states)
 

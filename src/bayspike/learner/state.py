@@ -164,12 +164,13 @@ def posteriors_of(state: LearnerState) -> list[Posterior]:
 
 def fresh_copy(states: Sequence[State]) -> tuple[State, ...]:
     """States that may be spent, without what a rule only works in."""
-    return tuple(
-        state._replace(
-            **{name: part.clone() if isinstance(part, Tensor) else None for name, part in state._asdict().items()}
-        )
-        for state in states
-    )
+    return tuple(state._replace(**{name: _kept(part) for name, part in state._asdict().items()}) for state in states)
+
+
+def _kept(part: Any) -> Any:
+    if isinstance(part, Tensor):
+        return part.clone()
+    return part if isinstance(part, int | float) else None
 
 
 def counted(before: Sequence[int], labels: Tensor) -> tuple[int, ...]:

@@ -21,6 +21,8 @@ from bayspike.predict.synapses import Synapses
 from bayspike.predict.unrolled import arrive, check_binary, propagate, start
 from bayspike.spiking.network import Network
 
+LONGEST_ECHO = 100_000  # silent steps that a network may need to come to rest
+
 Score = Literal["mutual_information", "entropy", "confidence"]
 
 
@@ -112,14 +114,14 @@ class Watch:
         silent = readout.new_full((members, batch, network.classes), 1 / network.classes)
         # a spike takes one step per layer, and `propagate` leaves these steps out
         self._on_their_way = deque([silent] * len(network.layers))
-        self._sum = torch.zeros_like(silent)
+        self._sum = torch.zeros_like(silent, dtype=torch.float64)  # of as many steps as may come
 
     @property
     def members(self) -> Tensor:
         """Cumulative probabilities of each member so far, `(members, batch, classes)`."""
         if self.time == 0:
             raise UserError("the stream has seen no time-step yet: push spikes first.")
-        return self._sum / max(1, self.time - len(self.network.layers))
+        return (self._sum / max(1, self.time - len(self.network.layers))).to(self._on_their_way[0].dtype)
 
     @torch.no_grad()
     def push(self, spikes: Tensor) -> Decision:
@@ -131,6 +133,34 @@ class Watch:
             )
         block = spikes.unsqueeze(0).to(self._sum.device)
         check_binary(self.network, block)
+        self._advance(block)
+        return self._decide()
+
+    @torch.no_grad()
+    def rest(self, steps: int) -> Decision:
+        """Take in `steps` time-steps without a single spike, and decide.
+
+        Step by step until all that came before has died away; the rest at once, since from then on every step adds
+        the same. Memory and time stay bounded however long the silence is.
+        """
+        require_range("steps", steps, 1)
+        block = torch.zeros((1, self.batch, self.network.inputs), dtype=torch.uint8, device=self._sum.device)
+        for done in range(steps):
+            if self._at_rest():
+                left = steps - done
+                self._sum += left * self._on_their_way[0].to(self._sum.dtype)
+                self.time += left
+                break
+            require(
+                done < LONGEST_ECHO,
+                f"after {LONGEST_ECHO:,} silent steps the network is still active, so a silence of {steps:,} steps "
+                "cannot be passed over; send events more often.",
+            )
+            self._advance(block)
+        return self._decide()
+
+    def _advance(self, block: Tensor) -> None:
+        """One step: spikes `(1, batch, inputs)` that were checked."""
         torch.set_flush_denormal(True)
         currents = arrive(self.network, self._synapses, block)(slice(None))
         done = propagate(self.network, self._synapses, currents, self._states)
@@ -140,7 +170,15 @@ class Watch:
         if self.time <= len(self.network.layers) + 1:
             self._sum.zero_()  # what came before could not depend on the signal
         self._sum += self._on_their_way.popleft()
-        return self._decide()
+
+    def _at_rest(self) -> bool:
+        """Whether nothing is left of any spike: no trace, no refractoriness, nothing on its way."""
+        if self.time <= len(self.network.layers) + 1:
+            return False
+        first = self._on_their_way[0]
+        return all(torch.equal(first, each) for each in self._on_their_way) and not any(
+            bool(part.any()) for state in self._states for part in (*state.filtered, state.refractory, state.spikes)
+        )
 
     def _decide(self) -> Decision:
         members = self.members

@@ -5,13 +5,12 @@ every connection, so a hostile name that slipped through would still be plain te
 """
 
 import base64
-import contextlib
 import hashlib
-import os
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
@@ -20,20 +19,27 @@ from bayspike.errors import UserError
 from bayspike.report.markup import Page, Paragraph, Section, plain, templates
 from bayspike.report.panels import PANELS
 from bayspike.report.runs import HEADLINE, Run, compare, load_runs, views
+from bayspike.storage.files import write_whole
 
 SCRIPTS = ("theme.js", "plots.js", "stream.js", "page.js")
 
 
-def write_report(run_dirs: Sequence[str | Path], out: str | Path | None = None) -> Path:
+def write_report(
+    run_dirs: Sequence[str | Path],
+    out: str | Path | None = None,
+    summaries: Sequence[dict[str, Any]] | None = None,
+) -> Path:
     """Write the report on one run, or one that compares several, and return where it is.
 
     Without `out` it becomes `report.html` in the run's directory; for several runs `comparison.html` in the
-    first one's, so that no run's own report is replaced.
+    first one's, so that no run's own report is replaced. `summaries` stand for the runs' own summary.json.
     """
     runs = load_runs(run_dirs)
+    if summaries is not None:
+        runs = [replace(run, summary=summary) for run, summary in zip(runs, summaries, strict=True)]
     default = Path(run_dirs[0]) / ("report.html" if len(runs) == 1 else "comparison.html")
     target = Path(out) if out is not None else default
-    _write(target, build_page(runs))
+    write_whole(target, build_page(runs).encode("utf-8", "backslashreplace"))
     return target
 
 
@@ -87,20 +93,3 @@ def _facts(run: Run) -> str:
     preset, started = run.config.get("preset"), str(run.environment.get("started") or "")
     facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " ")]
     return " · ".join(str(fact) for fact in facts if fact)
-
-
-def _write(path: Path, content: str) -> None:
-    """Whole or not at all."""
-    beside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with beside.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except OSError as error:
-        raise UserError(f"cannot write the report to {path}: {error.strerror}; choose another place.") from error
-    finally:
-        with contextlib.suppress(OSError):
-            beside.unlink(missing_ok=True)

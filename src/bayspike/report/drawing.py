@@ -14,12 +14,14 @@ import torch
 from numpy.typing import NDArray
 
 from bayspike import figures
+from bayspike.errors import UserError
 from bayspike.figures import Figure
 from bayspike.metrics import accuracy, confidence_histogram, ece, mean_confidence, reliability_bins, risk_coverage
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
-from bayspike.storage.files import read_arrays, write_json
+from bayspike.storage.arrays import read_arrays
+from bayspike.storage.files import write_json
 
 MOST_PANELS = 6  # side by side on a page
 
@@ -51,7 +53,7 @@ def draw_figures(
         return []
     arrays = {label: read_arrays(run.arrays(each["job"])) for label, each in jobs.items()}
     gathered = Results(run.figures, jobs, arrays, config.simulated)
-    drawn = [figure for name in experiment.figures if (figure := FIGURES[name](gathered)) is not None]
+    drawn = [figure for name in experiment.figures if (figure := _drawn(name, gathered, run)) is not None]
     index = [
         {
             "name": each.name,
@@ -62,6 +64,19 @@ def draw_figures(
     ]
     write_json(run.figures / "index.json", index)
     return drawn
+
+
+def _drawn(name: str, results: Results, run: RunDirectory) -> Figure | None:
+    """One figure; numbers that are missing or do not fit together are the files' fault, and said so."""
+    try:
+        return FIGURES[name](results)
+    except UserError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, AssertionError, RuntimeError) as error:
+        raise UserError(
+            f"the figure {name} cannot be drawn from {run.path / 'results'} ({type(error).__name__}: {error}): its "
+            "files do not fit together; delete the results of the job, and resume."
+        ) from error
 
 
 def training_curves(results: Results) -> Figure | None:

@@ -15,7 +15,7 @@ from bayspike.runs.plan.config import RunConfig, config_from_json
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.reporting import Reporter
 from bayspike.runs.summary import read_results, summarise
-from bayspike.storage.files import read_json, write_json
+from bayspike.storage.files import plain_numbers, read_json, write_json
 
 
 def finish(run: RunDirectory, chosen: Experiment, config: RunConfig, reporter: Reporter) -> Path | None:
@@ -28,15 +28,21 @@ def finish(run: RunDirectory, chosen: Experiment, config: RunConfig, reporter: R
 
 
 def write_report_of(runs: Sequence[RunDirectory], out: Path) -> Path:
-    """The HTML report of runs; a run that is not finished is summarised as far as it has come."""
+    """The HTML report of runs; a run that is not finished is summarised as far as it has come.
+
+    A report that goes elsewhere leaves the runs as they are: they may lie on a disk that is not ours to write to.
+    """
     from bayspike.report import write_report
 
+    summaries = []
     for run in runs:
         config = config_from_json(read_json(run.config), str(run.config))
         results = read_results(run, config)
         require(bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {run.path}`.")
-        write_json(run.summary, summarise(experiment(config.experiment), config, results))
-    return write_report([run.path for run in runs], out)
+        summaries.append(plain_numbers(summarise(experiment(config.experiment), config, results)))
+    if [run.report for run in runs] == [out]:
+        write_json(runs[0].summary, summaries[0])
+    return write_report([run.path for run in runs], out, summaries)
 
 
 def print_table(run: RunDirectory, console: Console) -> None:

@@ -1,16 +1,15 @@
 """Reading the files of a run directory without trusting them: bounded sizes, no pickle, plain values only."""
 
-import json
 import math
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bayspike.errors import UserError, require
+from bayspike.storage.arrays import array_sizes, read_array
+from bayspike.storage.files import parse_json, read_limited
 
 MOST_JSON_BYTES = 256 << 20
 MOST_ARRAY_BYTES = 1 << 30
@@ -22,11 +21,10 @@ def read_json(path: Path) -> Any:
     """The value in `path`; None where there is no such file."""
     if not path.is_file():
         return None
-    size = path.stat().st_size
-    require(size <= MOST_JSON_BYTES, f"{path} has {size} bytes, too many for a result; remove or rewrite it.")
+    content = read_limited(path, MOST_JSON_BYTES, "a result")
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError):
+        return parse_json(content.decode("utf-8"))
+    except ValueError:
         raise UserError(f"{path} is not readable JSON; remove it or run the experiment again.") from None
 
 
@@ -46,11 +44,9 @@ class Arrays:
         if not path.is_file():
             return
         try:
-            with zipfile.ZipFile(path) as archive:
-                entries = archive.infolist()
-        except (zipfile.BadZipFile, OSError):
+            self._sizes = array_sizes(path)
+        except UserError:
             raise UserError(f"{path} is not a readable .npz file; remove it or run the experiment again.") from None
-        self._sizes = {e.filename.removesuffix(".npy"): e.file_size for e in entries if e.filename.endswith(".npy")}
 
     def names(self) -> list[str]:
         return sorted(self._sizes)
@@ -64,9 +60,8 @@ class Arrays:
             f"{name!r} of {self.path} has {self._sizes[name]} bytes, too many for a report.",
         )
         try:
-            with np.load(self.path, allow_pickle=False) as archive:
-                array = np.asarray(archive[name])
-        except (ValueError, OSError, KeyError, EOFError, zipfile.BadZipFile, zipfile.error):
+            array = read_array(self.path, name, MOST_ARRAY_BYTES)
+        except UserError:
             raise UserError(
                 f"{name!r} of {self.path} is not a readable array; remove the file or run the experiment again."
             ) from None

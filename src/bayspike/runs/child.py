@@ -17,13 +17,14 @@ from bayspike.runs.plan.config import jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import prepare
 from bayspike.runs.reporting import Moment
+from bayspike.storage.files import plain_numbers
 
 
 class Telling:
     """The reporter of a worker."""
 
     def _tell(self, message: dict[str, Any]) -> None:
-        sys.stdout.write(json.dumps(message) + "\n")
+        sys.stdout.write(json.dumps(plain_numbers(message)) + "\n")
         sys.stdout.flush()
 
     def batch(self, moment: Moment) -> None:
@@ -61,5 +62,8 @@ def work(directory: Path, job: str, find: Callable[[str], Experiment]) -> int:
         return 130
     except UserError as error:
         telling.error(str(error))
+        return 2
+    except (OSError, MemoryError) as error:
+        telling.error(f"{job} cannot go on in {directory} ({type(error).__name__}: {error}).")
         return 2
     return 0

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from bayspike.errors import UserError, require
-from bayspike.storage.files import json_line, read_lines, write_lines
+from bayspike.runs.locks import Held, locked
+from bayspike.storage.files import clear_parts, json_line, make_folder, read_lines, reason, write_all, write_lines
 
 FORMAT = 1  # of run directories and checkpoints; raised when an old reader would misread a new file
 
@@ -65,26 +66,14 @@ class RunDirectory:
         """The job's own lines, of which `metrics.jsonl` is put together."""
         return self.path / "results" / f"{job}.jsonl"
 
-    def locked(self) -> contextlib.AbstractContextManager[None]:
+    def locked(self) -> contextlib.AbstractContextManager[Held]:
         """Keep a second run or resume out."""
         return locked(self.path / ".lock")
 
-
-@contextlib.contextmanager
-def locked(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """Hold a lock file; it falls with the process, however that ends. Another's lock is refused, or waited for."""
-    try:
-        import fcntl
-    except ImportError:  # not on Windows, where nothing guards the directory
-        yield
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except OSError as error:
-            raise UserError(f"{path.parent} is in use by another bayspike process: wait for it to end.") from error
-        yield
+    def clear_parts(self) -> None:
+        """Remove what killed processes left half written; only whoever holds the lock may do so."""
+        for folder in (self.path, self.path / "results", self.path / "models", self.figures):
+            clear_parts(folder)
 
 
 OWN_NAMES = (
@@ -93,28 +82,64 @@ OWN_NAMES = (
 )  # fmt: skip
 
 
-def create_run(path: Path, *, force: bool) -> RunDirectory:
-    """A fresh run directory. One that holds anything is refused, or with `force` emptied if it is a run's."""
+# what a start that was killed before its first sign of life leaves behind: nothing that anyone could miss
+BEGINNINGS = ("environment.json", ".lock")
+
+
+@contextlib.contextmanager
+def claimed_run(path: Path, *, force: bool) -> Iterator[RunDirectory]:
+    """A fresh run directory that is ours until the block ends.
+
+    One that holds anything is refused, or with `force` emptied if it is a run's.
+    """
     run = RunDirectory(path)
-    if path.exists():
-        require(path.is_dir(), f"{path} is a file: name a directory for the run.")
-        present = sorted(each.name for each in path.iterdir())
-        if present:
-            require(
-                force,
-                f"{path} is not empty: go on with `bayspike resume {path}`, choose another --out, or overwrite it "
-                "with --force.",
-            )
-            foreign = [name for name in present if name not in OWN_NAMES and not name.endswith(".part")]
-            if foreign:
-                raise UserError(f"{path} holds {foreign[0]!r}, which is not part of a run: --force will not delete it.")
-            with run.locked():
-                _empty(path)
+    _check_free(path, force)
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        make_folder(path)
     except OSError as error:
-        raise UserError(f"{path} cannot be made ({error.strerror}): choose another --out.") from error
-    return run
+        raise UserError(f"{path} cannot be made ({reason(error)}): choose another --out.") from error
+    with run.locked():
+        _check_free(path, force)  # again: nobody can change it now
+        try:
+            _empty(path)
+        except OSError as error:
+            raise UserError(f"{path} cannot be emptied ({reason(error)}): choose another --out.") from error
+        yield run
+
+
+def create_run(path: Path, *, force: bool) -> RunDirectory:
+    """A fresh run directory, let go of at once."""
+    with claimed_run(path, force=force) as run:
+        return run
+
+
+def _check_free(path: Path, force: bool) -> None:
+    if not path.exists():
+        return
+    require(path.is_dir(), f"{path} is a file: name a directory for the run.")
+    try:
+        present = sorted(each.name for each in path.iterdir())
+    except OSError as error:
+        raise UserError(f"{path} cannot be looked into ({reason(error)}): choose another --out.") from error
+    present = [name for name in present if not _is_part(name)]
+    foreign = [name for name in present if name not in OWN_NAMES]
+    if all(name in BEGINNINGS for name in present):
+        return
+    if not force:
+        if (path / "config.json").is_file():
+            raise UserError(
+                f"{path} is not empty: go on with `bayspike resume {path}`, choose another --out, or overwrite it "
+                "with --force."
+            )
+        rest = "." if foreign else ", or overwrite what is left of a run there with --force."
+        raise UserError(f"{path} is not empty and not a run: choose another --out{rest}")
+    if foreign:
+        raise UserError(f"{path} holds {foreign[0]!r}, which is not part of a run: --force will not delete it.")
+
+
+def _is_part(name: str) -> bool:
+    """Whether it is the unfinished form of one of our files."""
+    return name.endswith(".part") and any(name.startswith(f".{own}.") for own in OWN_NAMES)
 
 
 def _empty(path: Path) -> None:
@@ -125,6 +150,7 @@ def _empty(path: Path) -> None:
             shutil.rmtree(victim)
         elif name != ".lock":
             victim.unlink(missing_ok=True)
+    clear_parts(path)
 
 
 def open_run(path: Path) -> RunDirectory:
@@ -141,16 +167,30 @@ class MetricsLog:
     def __init__(self, path: Path, keep: Callable[[dict[str, Any]], bool]) -> None:
         """Take up a log: torn lines, and those that `keep` refuses, are dropped."""
         self.kept = [entry for entry in read_lines(path) if keep(entry)]
+        self.path = path
         write_lines(path, self.kept)
-        self._stream = path.open("a", encoding="utf-8")
+        with self._telling():
+            self._handle = os.open(path, os.O_WRONLY | os.O_APPEND)
 
     def append(self, entry: Mapping[str, Any]) -> None:
-        self._stream.write(json_line(entry))
-        self._stream.flush()
+        with self._telling():
+            write_all(self._handle, json_line(entry).encode("utf-8", "backslashreplace"))
 
     def sync(self) -> None:
         """Bring all lines to the disk: before a checkpoint that counts on them."""
-        os.fsync(self._stream.fileno())
+        with self._telling():
+            os.fsync(self._handle)
 
     def close(self) -> None:
-        self._stream.close()
+        with contextlib.suppress(OSError):
+            os.close(self._handle)
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(
+                f"{self.path} cannot be written ({reason(error)}): make room, then go on with `bayspike resume`; "
+                "everything up to the last checkpoint is kept."
+            ) from error

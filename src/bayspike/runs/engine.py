@@ -7,7 +7,7 @@ interrupted, and however many jobs ran at a time.
 
 import signal
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,8 @@ import torch
 
 from bayspike.continual.grouping import split_as_written
 from bayspike.errors import UserError
-from bayspike.runs.directory import RunDirectory, create_run
+from bayspike.runs import checkpoints
+from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
 from bayspike.runs.jobs import Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
@@ -24,7 +25,7 @@ from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
 from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.workers import run_in_workers
-from bayspike.storage.files import read_json, read_lines, write_json, write_lines
+from bayspike.storage.files import plain_numbers, read_json, read_lines, write_json, write_lines
 from bayspike.storage.plain import differences, to_plain
 
 
@@ -50,18 +51,34 @@ def stopping_at_safe_points() -> Iterator[Stop]:
             signal.signal(number, handler)
 
 
-def start(
+@contextmanager
+def started(
     config: RunConfig, experiment: Experiment, out: Path, *, force: bool, command: list[str]
-) -> tuple[RunDirectory, Workbench]:
-    """Load the data, then make the run directory: a mistake in the options leaves no directory behind."""
+) -> Iterator[tuple[RunDirectory, Workbench]]:
+    """Load the data, then make the run directory, which is ours until the block ends.
+
+    A mistake in the options leaves no directory behind, and nothing is begun that could not be taken up again.
+    """
     bench = open_bench(config, experiment)
     config = bench.config
     for job in jobs_of(config):
         prepare(config, job, bench.dataset, bench.stream)
-    run = create_run(out, force=force)
-    write_json(run.environment, describe_environment(config, command))
-    write_json(run.config, config_to_json(config))  # last: from now on the run can be resumed
-    return run, bench
+    require_storable(config)
+    with claimed_run(out, force=force) as run:
+        write_json(run.environment, describe_environment(config, command))
+        write_json(run.config, config_to_json(config))  # last: from now on the run can be resumed
+        yield run, bench
+
+
+def require_storable(config: RunConfig) -> None:
+    """Refuse a configuration that would not come back from `config.json` as it is."""
+    plain = config_to_json(config)
+    stored = plain_numbers(plain)
+    for name, wanted, kept in differences(plain, stored):
+        raise UserError(f"{name} is {wanted!r}, which cannot be stored (it would become {kept!r}): give another value.")
+    found = differences(plain, config_to_json(config_from_json(stored, "the configuration")))
+    for name, wanted, kept in found:
+        raise UserError(f"{name} is {wanted!r}, which would be taken up again as {kept!r}: give another value.")
 
 
 def take_up(run: RunDirectory, find: Callable[[str], Experiment], data: Path | None = None) -> Workbench:
@@ -83,6 +100,19 @@ def take_up(run: RunDirectory, find: Callable[[str], Experiment], data: Path | N
     if data is not None:
         write_json(run.config, config_to_json(config))
     return replace(bench, config=replace(bench.config, dataset=config.dataset))
+
+
+def restart_unusable(run: RunDirectory, config: RunConfig, say: Callable[[str], None]) -> None:
+    """Set aside the checkpoints of unfinished jobs none of which can be used, so that these jobs begin anew."""
+    for job in jobs_of(config):
+        if run.result(job.name).is_file():
+            continue
+        folder = run.checkpoints(job.name)
+        try:
+            checkpoints.latest(folder)
+        except UserError:
+            count = checkpoints.set_aside(folder)
+            say(f"warning: {count} checkpoint(s) of {job.name} cannot be used and are set aside: it begins anew.")
 
 
 def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
@@ -109,23 +139,31 @@ def run_jobs(
 ) -> None:
     """All jobs of the run that are not done yet, `parallel` at a time. Raises `Interrupted` when asked to stop.
 
-    `worker` is the module that a process for one job runs; without one all jobs run here.
+    `worker` is the module that a process for one job runs; without one all jobs run here. Whoever calls it holds the
+    lock of the run (`run.locked()`).
     """
     config = bench.config
-    with run.locked():
-        learners = {job.name: prepare(config, job, bench.dataset, bench.stream) for job in jobs_of(config)}
-        totals = {name: count_batches(prepared) for name, prepared in learners.items()}
-        overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])
-        left = [name for name in learners if not run.result(name).is_file()]
-        try:
-            if worker and min(parallel, len(left)) > 1:
-                run_in_workers(run, worker, left, parallel, overall, stop, lambda: merge_metrics(run, list(learners)))
-            else:
-                for name in left:
-                    run_job(run, bench, learners[name], overall, stop)
-                    merge_metrics(run, list(learners))
-        finally:
+    run.clear_parts()
+    for job in jobs_of(config):
+        if run.result(job.name).is_file():  # a power cut may have undone the removal of old checkpoints
+            checkpoints.prune(run.checkpoints(job.name))
+    learners = {job.name: prepare(config, job, bench.dataset, bench.stream) for job in jobs_of(config)}
+    totals = {name: count_batches(prepared) for name, prepared in learners.items()}
+    overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])
+    left = [name for name in learners if not run.result(name).is_file()]
+    try:
+        if worker and min(parallel, len(left)) > 1:
+            run_in_workers(run, worker, left, parallel, overall, stop, lambda: merge_metrics(run, list(learners)))
+        else:
+            for name in left:
+                run_job(run, bench, learners[name], overall, stop)
+                merge_metrics(run, list(learners))
+    except BaseException:
+        # as far as it came; where even that cannot be written, what went wrong first is what to tell
+        with suppress(UserError):
             merge_metrics(run, list(learners))
+        raise
+    merge_metrics(run, list(learners))
 
 
 class Overall:
@@ -145,4 +183,6 @@ class Overall:
 
 def merge_metrics(run: RunDirectory, jobs: list[str]) -> None:
     """`metrics.jsonl`: the lines of all jobs, one job after the other, however they ran."""
+    if not run.path.is_dir():  # deleted under the run: not to be made again for this
+        return
     write_lines(run.metrics, [entry for job in jobs for entry in read_lines(run.job_metrics(job))])

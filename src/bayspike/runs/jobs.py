@@ -12,28 +12,36 @@ import numpy as np
 import torch
 
 from bayspike.continual.methods import method
-from bayspike.continual.protocol import Progress, run_stream
+from bayspike.continual.protocol import Parts, Progress, plan_for, run_stream
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
+from bayspike.errors import require
 from bayspike.learner.file import has_name, save_state
 from bayspike.learner.from_stream import learner_of_stream
 from bayspike.learning.batch import BatchReport, posteriors
 from bayspike.learning.health import check_batch
 from bayspike.posteriors.distributions import spread_by_input
 from bayspike.runs import checkpoints
-from bayspike.runs.directory import MetricsLog, RunDirectory, locked
+from bayspike.runs.directory import MetricsLog, RunDirectory
 from bayspike.runs.examination import headline, interim
+from bayspike.runs.locks import Held, locked
 from bayspike.runs.plan.config import Job, RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, batches_before, count_batches
 from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.results import job_result
+from bayspike.runs.shapes import fits
 from bayspike.runs.tensorboard import EventWriter, open_writer
 from bayspike.spiking.denormals import flushed_denormals
-from bayspike.storage.files import read_lines, write_arrays, write_json
+from bayspike.storage.arrays import write_arrays
+from bayspike.storage.files import read_lines, write_json
 from bayspike.storage.plain import to_plain
+from bayspike.storage.sealed import seal
 
+LINE = {"kind": str, "task": int, "batch": int}  # what every line of metrics has
+SPREAD = {**LINE, "std": [float]}  # of kind "spread"
+WARNING = {"kind": str, "name": str, "layer": int}
 SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
 
 
@@ -83,12 +91,14 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
     folder = run.checkpoints(job.name)
     events = run.path / "tensorboard" if config.tensorboard else None
     # denormals are flushed throughout: the switch outlives a computation, and must not depend on what came before
-    with locked(folder / ".lock", wait=True), flushed_denormals(), open_writer(events) as writer:
-        progress, spent = _newest(folder, config, prepared)
+    with locked(folder / ".lock", wait=True) as held, flushed_denormals(), open_writer(events) as writer:
+        progress, spent = _newest(folder, config, prepared, reporter)
         place = (-1, -1) if progress is None else (progress.task, progress.batch)
-        log = MetricsLog(run.job_metrics(job.name), lambda entry: (entry["task"], entry["batch"]) <= place)
+        log = MetricsLog(
+            run.job_metrics(job.name), lambda entry: fits(entry, LINE) and (entry["task"], entry["batch"]) <= place
+        )
         clock = _Clock(spent)
-        diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock)
+        diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock, held)
         try:
             final = progress
             if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
@@ -99,12 +109,14 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
                 diary.save(final)
         finally:
             log.close()
-        _write_learner(run, bench, prepared, final)
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
-        spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if entry["kind"] == "spread"]
+        spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if fits(entry, SPREAD)]
         arrays["spread"] = np.array(spread, dtype=np.float32)
+        held.require_there()
+        _write_learner(run, bench, prepared, final)
         write_arrays(run.arrays(job.name), arrays)
-        write_json(run.result(job.name), result)  # last: it says that the job is done
+        # last: it says that the job is done; with the settings it was made with
+        write_json(run.result(job.name), seal({**result, "identity": identity(config, job)}))
     best = result["final"][result["headline_predictor"]]["overall"]
     reporter.say(f"{job.name}: accuracy {best['accuracy']:.2%}, ECE {best['ece']:.3f} ({result['headline_predictor']})")
 
@@ -136,12 +148,36 @@ def about_model(config: RunConfig, prepared: PreparedJob) -> dict[str, Any]:
     }
 
 
-def _newest(folder: Path, config: RunConfig, prepared: PreparedJob) -> tuple[Progress | None, float]:
-    found = checkpoints.latest(folder)
+def _newest(
+    folder: Path, config: RunConfig, prepared: PreparedJob, reporter: Reporter
+) -> tuple[Progress | None, float]:
+    found = checkpoints.latest(folder, reporter.say)
     if found is None:
         return None, 0.0
     checkpoints.check_identity(found, identity(config, prepared.job), folder)
-    return checkpoints.unpack_progress(found, prepared.network, prepared.rule, folder), float(found.header["seconds"])
+    progress = checkpoints.unpack_progress(found, prepared.network, prepared.rule, folder)
+    spent = found.header.get("seconds")
+    require(
+        fits(spent, float) and _reached(progress, prepared),
+        f"The newest checkpoint in {folder} tells of a place that this run does not have: begin the job anew with "
+        "`bayspike resume --restart`.",
+    )
+    return progress, float(spent)  # type: ignore[arg-type]
+
+
+def _reached(progress: Progress, prepared: PreparedJob) -> bool:
+    """Whether the stream has this place: so many tasks, so many mini-batches, and coresets of the tasks before."""
+    tasks = prepared.stream.tasks
+    if progress.task > len(tasks) or len(progress.coresets) > progress.task:
+        return False
+    inside = all(
+        not len(kept) or int(kept.max()) < len(task.train) for kept, task in zip(progress.coresets, tasks, strict=False)
+    )
+    if progress.task == len(tasks) or not inside:
+        return inside and progress.batch == 0
+    return progress.batch <= len(
+        plan_for(Parts(prepared.stream, progress.task, progress.coresets), prepared.training, progress.task)
+    )
 
 
 class _Clock:
@@ -167,17 +203,20 @@ class _Diary:
         stop: Stop,
         events: EventWriter,
         clock: _Clock,
+        held: Held,
     ) -> None:
         self.run, self.bench, self.prepared, self.log = run, bench, prepared, log
         self.reporter, self.stop, self.events, self.clock = reporter, stop, events, clock
+        self.held = held
         self.total = count_batches(prepared)
         self.before = [batches_before(prepared, task) for task in range(len(prepared.stream.tasks) + 1)]
-        self.warned = {(entry["name"], entry["layer"]) for entry in log.kept if entry["kind"] == "warning"}
+        self.warned = {(entry["name"], entry["layer"]) for entry in log.kept if fits(entry, WARNING)}
         self.interval = bench.config.checkpoint_seconds
         self.saved_at = time.monotonic()
 
     def on_batch(self, now: Progress, report: BatchReport, plan: Plan) -> None:
         config, job = self.bench.config, self.prepared.job
+        self.held.require_there()
         task = now.task
         for concern in check_batch(report, now.states, job.method.method):
             if (concern.kind, concern.layer) not in self.warned:

@@ -11,7 +11,7 @@ from bayspike.continual.methods import build_rule
 from bayspike.continual.tasks import Concatenated, of_classes
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
-from bayspike.errors import require
+from bayspike.errors import UserError, require
 from bayspike.learner.examples import relabelled
 from bayspike.learner.file import is_learner_file, load_state, name_of_rule
 from bayspike.learner.state import network_of, posteriors_of
@@ -21,8 +21,12 @@ from bayspike.predict.watching import ForeignRule
 from bayspike.runs.checkpoints import load, steps, unpack_progress
 from bayspike.runs.packed import NAME, is_packed, packed_posteriors
 from bayspike.runs.plan.prepare import stratified
+from bayspike.runs.shapes import MODEL, check_shape
 from bayspike.spiking.network import Network, NetworkConfig, build
+from bayspike.storage.files import reason
 from bayspike.storage.plain import from_plain
+
+MOST_CLASSES = 100_000
 
 
 @dataclass(frozen=True)
@@ -50,10 +54,15 @@ def load_model(path: Path, job: str | None = None) -> Model:
         return _model_of_learner(path)
     file = find_checkpoint(path, job)
     checkpoint = load(file)
-    about = checkpoint.header.get("model")
-    require(isinstance(about, dict), f"{file} does not say which network it belongs to.")
-    assert isinstance(about, dict)
-    network = build(from_plain(NetworkConfig, about["network"], f"{file}: network"))
+    about: dict[str, Any] = checkpoint.header.get("model", {})
+    check_shape(about, MODEL, f"{file}: model")
+    wanted = from_plain(NetworkConfig, about["network"], f"{file}: network")
+    stored = sum(each.numel() for each in checkpoint.tensors.values())
+    require(
+        sum(wanted.hidden) <= stored and wanted.inputs <= stored and wanted.classes <= MOST_CLASSES,
+        f"{file} tells of a network of {wanted.hidden} neurons, but holds {stored} numbers: the file is damaged.",
+    )
+    network = build(wanted)
     if "packed" in checkpoint.header:
         return Model(file, network, packed_posteriors(checkpoint, network, file), about["method"], about)
     rule = build_rule(about["method"], about["rule"])
@@ -113,21 +122,31 @@ def _of_known_classes(dataset: Dataset, model: Model) -> Dataset:
 
 
 def find_checkpoint(path: Path, job: str | None = None) -> Path:
-    if path.is_file() or path.with_suffix(".json").is_file():
+    try:
+        return _find(path, job)
+    except OSError as error:
+        raise UserError(f"{path} cannot be looked into ({reason(error)}).") from error
+
+
+def _find(path: Path, job: str | None) -> Path:
+    if not path.is_dir():
+        require(
+            path.is_file() or (path.name not in ("", "..") and path.with_suffix(".json").is_file()),
+            f"{path} is neither a checkpoint nor a directory that holds one.",
+        )
         run = path.parent if (path.parent / "config.json").is_file() else None
         require(
             path.suffix in (".json", ".safetensors", "") and path.name not in ("config.json", "summary.json"),
             f"{path} is no checkpoint: give {run or 'the directory of a run'}, or a file in its checkpoints.",
         )
         return path
-    require(path.is_dir(), f"{path} is neither a checkpoint nor a directory that holds one.")
     if is_packed(path):
         return path / f"{NAME}.json"
     if steps(path):
         return steps(path)[-1]
     root = path / "checkpoints" if (path / "checkpoints").is_dir() else path
     named = {folder.name: steps(folder)[-1] for folder in sorted(root.iterdir()) if folder.is_dir() and steps(folder)}
-    require(bool(named), f"{path} holds no checkpoint.")
+    require(bool(named), f"{path} holds no checkpoint: give the directory of a run, or one of its checkpoints.")
     if job is None:
         # the Bayesian learner is what the tool is about, so it is the one meant where nothing is said
         return named[next((name for name in named if name.startswith("bayes")), next(iter(named)))]

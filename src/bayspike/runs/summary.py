@@ -8,20 +8,56 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bayspike.continual.methods import about_rule
+from bayspike.continual.methods import METHODS, about_rule
+from bayspike.errors import UserError
+from bayspike.runs.checkpoints import describe_differences
 from bayspike.runs.directory import FORMAT, RunDirectory
-from bayspike.runs.plan.config import RunConfig, jobs_of
+from bayspike.runs.jobs import identity
+from bayspike.runs.plan.config import Job, RunConfig, identity_from_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
+from bayspike.runs.shapes import RESULT, check_shape
 from bayspike.storage.files import read_json
-from bayspike.storage.plain import to_plain
+from bayspike.storage.named import is_named
+from bayspike.storage.plain import differences, to_plain
+from bayspike.storage.sealed import SEAL, check_seal
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
 CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
 
 
-def read_results(run: RunDirectory, config: RunConfig) -> list[dict[str, Any]]:
-    """The results of all jobs that are done."""
-    return [read_json(run.result(job.name)) for job in jobs_of(config) if run.result(job.name).is_file()]
+def read_results(run: RunDirectory, config: RunConfig, form: Any = RESULT) -> list[dict[str, Any]]:
+    """The results of all jobs that are done, each of the given form."""
+    found = [read_result(run, config, job, form) for job in jobs_of(config) if run.result(job.name).is_file()]
+    tasks = {len(scores["per_task"]) for each in found for scores in each["final"].values()}
+    if len(tasks) > 1:
+        raise UserError(f"The results in {run.path / 'results'} tell of different numbers of tasks: run it again.")
+    return found
+
+
+def read_result(run: RunDirectory, config: RunConfig, job: Job, form: Any = RESULT) -> dict[str, Any]:
+    """One result, if it is whole and was made with the settings that `config.json` has.
+
+    Version 0.1 wrote neither digest nor settings into a result: such a one is taken as it is.
+    """
+    path = run.result(job.name)
+    result: dict[str, Any] = read_json(path)
+    if isinstance(result, dict) and (SEAL in result or "identity" in result):
+        check_seal(result, str(path))
+    check_shape(result, form, str(path))
+    result = {"ood": None, "fixed_point": None, "controls": None, **result}
+    first, known = result["headline_predictor"], result["predictors"]
+    sound = result["job"] == job.name and (result["method"] in METHODS or is_named(result["method"])) and first in known
+    if not sound or any(each not in result["final"] for each in known):
+        raise UserError(f"{path} is not the result of {job.name}: put the right one back, or delete it and resume.")
+    made_with = result.get("identity")
+    if made_with is not None:
+        found = differences(to_plain(identity(config, job)), identity_from_json(made_with, str(path)))
+        if found:
+            raise UserError(
+                f"{path} was made with other settings than {run.config} has now: {describe_differences(found)}; put "
+                "config.json back as it was, or run with these settings in another directory."
+            )
+    return result
 
 
 def summarise(experiment: Experiment, config: RunConfig, results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -70,7 +106,7 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
-        summary["continual"] = {name: spread([each[name] for each in continual]) for name in CONTINUAL}
+        summary["continual"] = {name: spread([each.get(name) for each in continual]) for name in CONTINUAL}
     return summary
 
 
@@ -97,22 +133,23 @@ def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
 def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """Float beside the chip's integers, on the same few test examples; or why the chip cannot run the network."""
     found = [each["chip"] for each in results]
-    if "refused" in found[0]:
-        return {"refused": found[0]["refused"]}
-    return {name: spread([each[name] for each in found]) for name in found[0] if name != "examples"} | {
+    refused = next((each["refused"] for each in found if "refused" in each), None)
+    if refused is not None:
+        return {"refused": refused}
+    return {name: spread([each.get(name) for each in found]) for name in found[0] if name != "examples"} | {
         "examples": found[0]["examples"]
     }
 
 
 def _controls(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     """The committee (or the point) beside its controls; each measure over the seeds, with every seed's own value."""
-    found = [each.get("controls") for each in results]  # a result of version 0.1 has none
+    found = [each["controls"] for each in results]  # a result of version 0.1 has none
     if not all(found):
         return None
     tables: list[Mapping[str, Mapping[str, Any]]] = [each["scores"] for each in found if each]
     return {
         name: {
-            measure: None if value is None else _each_seed([table[name][measure] for table in tables])
+            measure: None if value is None else _each_seed([table.get(name, {}).get(measure) for table in tables])
             for measure, value in first.items()
             if measure != "about"
         }
@@ -120,20 +157,20 @@ def _controls(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def _each_seed(values: Sequence[float]) -> dict[str, Any]:
+def _each_seed(values: Sequence[float | None]) -> dict[str, Any]:
     return {**spread(values), "seeds": list(values)}
 
 
 def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:
     """AUROC of telling foreign inputs apart: by the confidence, and by each score of uncertainty."""
-    found = [each["ood"][predictor]["auroc"] for each in results if each["ood"]]
+    found = [each["ood"][predictor]["auroc"] for each in results if each["ood"] and predictor in each["ood"]]
     if not found:
         return None
-    by_score = {score: spread([each[score] for each in found]) for score in found[0]}
+    by_score = {score: spread([each.get(score) for each in found]) for score in found[0]}
     return {**by_score["confidence"], "score": "confidence", "by_score": by_score}
 
 
-def spread(values: Sequence[float]) -> dict[str, float | None]:
+def spread(values: Sequence[float | None]) -> dict[str, float | None]:
     """Mean and sample standard deviation; one value has none, and says so by null."""
     known = [value for value in values if value is not None]
     if not known:

@@ -4,7 +4,7 @@ A worker tells its parent how it goes by JSON lines on standard output. Its stan
 to stop at the next safe point, and its end says that the parent is gone, upon which the worker ends at once.
 """
 
-import json
+import math
 import subprocess
 import sys
 import threading
@@ -18,8 +18,16 @@ from bayspike.errors import UserError
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.jobs import Interrupted, Stop
 from bayspike.runs.reporting import Moment, Reporter
+from bayspike.runs.shapes import fits
+from bayspike.storage.files import parse_json
 
 REFRESH_SECONDS = 15.0
+LONGEST_LINE = 500  # characters of what a worker's libraries print
+NUMBER = (float, None)
+MOMENT = {
+    "done": int, "total": int, "job": str, "task": str, "loss": NUMBER, "accuracy": NUMBER, "rate": NUMBER,
+    "replay_share": NUMBER,
+}  # fmt: skip
 
 Inbox = Queue[tuple[str, dict[str, Any] | None]]  # a job and what it said; None: its process has ended
 
@@ -34,23 +42,43 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
+            encoding="utf-8",
+            errors="replace",
             start_new_session=True,  # a Ctrl-C is the parent's to handle
         )
         threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
 
     def _listen(self, inbox: Inbox) -> None:
         assert self.process.stdout is not None
-        for line in self.process.stdout:
-            inbox.put((self.job, json.loads(line)))
-        inbox.put((self.job, None))
+        try:
+            for line in self.process.stdout:
+                inbox.put((self.job, understood(line)))
+        finally:
+            inbox.put((self.job, None))  # whatever happened: nobody must wait for a word that will not come
 
     def ask_to_stop(self) -> None:
         assert self.process.stdin is not None
         try:
             self.process.stdin.write("stop\n")
             self.process.stdin.flush()
-        except BrokenPipeError:  # it has just ended by itself
+        except OSError:  # it has just ended by itself
             pass
+
+
+def understood(line: str) -> dict[str, Any]:
+    """A line of a worker; one that is none of ours (a library that prints) is passed on as it is."""
+    try:
+        message = parse_json(line)
+    except ValueError:
+        message = None
+    if isinstance(message, dict):
+        if isinstance(message.get("batch"), dict) and fits(message["batch"], MOMENT):
+            said = message["batch"]
+            return {"batch": {name: math.nan if said[name] is None else said[name] for name in MOMENT}}
+        for kind in ("error", "say"):
+            if isinstance(message.get(kind), str):
+                return {kind: message[kind]}
+    return {"say": line.strip()[:LONGEST_LINE]} if line.strip() else {}
 
 
 def run_in_workers(
@@ -85,7 +113,8 @@ def run_in_workers(
             if message is None:
                 code = active.pop(job).process.wait()
                 if code not in (0, 130) and failure is None:
-                    failure = UserError(f"the process of {job} ended with code {code}; see above.")
+                    how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code} (see above)"
+                    failure = UserError(f"the process of {job} {how}: go on with `bayspike resume {run.path}`.")
             elif "error" in message:
                 failure = failure or UserError(message["error"])
             elif "say" in message:

@@ -1,7 +1,8 @@
 """Files that are whole or not there.
 
-Everything is written beside its final name, flushed to the disk and moved into place, so a kill at any instant leaves
-the old file or the new one. Reading never runs code: JSON, and arrays without pickled objects.
+Everything is written beside its final name, flushed to the disk and moved into place, so a kill at any instant, or a
+power cut, leaves the old file or the new one. Reading never runs code and never takes more than a bounded number of
+bytes. A disk that is full, read-only or unreadable is one sentence that names the file.
 """
 
 import contextlib
@@ -15,31 +16,72 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, NoReturn
 
 from bayspike.errors import UserError, require
 
 # what reading a damaged zip (an .npz is one) can raise; RuntimeError is how an unknown compression or a password shows
-ARCHIVE_ERRORS = (OSError, EOFError, ValueError, KeyError, RuntimeError, struct.error, zlib.error, zipfile.BadZipFile)
+ARCHIVE_ERRORS = (
+    OSError, EOFError, ValueError, KeyError, RuntimeError, MemoryError, OverflowError, struct.error, zlib.error,
+    zipfile.BadZipFile,
+)  # fmt: skip
 LARGEST_JSON = 2**28  # bytes that are read
+_FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """A path to write to; when the block ends well its file takes the place of `path`, flushed to the disk."""
-    path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
+        make_folder(path.parent)
+        beside.unlink(missing_ok=True)  # of an earlier process that had our number
         yield beside
-        with beside.open("rb") as stream:
-            os.fsync(stream.fileno())
+        _sync(beside)
         os.replace(beside, path)
         _sync_folder(path.parent)
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be written ({reason(error)}): make room or choose another place; nothing that was there "
+            "is lost."
+        ) from error
     finally:
-        beside.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            beside.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Put `content` in the place of `path`, or leave what is there."""
+    with replacing(path) as beside:
+        handle = os.open(beside, _FRESH, 0o644)
+        try:
+            write_all(handle, content)
+        finally:
+            os.close(handle)
+
+
+def write_all(handle: int, content: bytes) -> None:
+    """All of `content` to an open file: one call may take only a part of it."""
+    left = memoryview(content)
+    while left:
+        left = left[os.write(handle, left) :]
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, so that they outlast a power cut."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(exist_ok=True)
+    _sync_folder(folder.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 @contextlib.contextmanager
@@ -48,17 +90,24 @@ def replacing_folder(out: Path) -> Iterator[Path]:
 
     An old folder is moved away first and removed last.
     """
-    out.parent.mkdir(parents=True, exist_ok=True)
-    staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    try:
+        make_folder(out.parent)
+        staging = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
+    except OSError as error:
+        raise UserError(f"{out} cannot be written ({reason(error)}): choose another directory.") from error
     try:
         yield staging
         staging.chmod(0o755)
         for path in staging.iterdir():
-            with path.open("rb") as stream:
-                os.fsync(stream.fileno())
+            _sync(path)
         _sync_folder(staging)
         _move(staging, out)
         _sync_folder(out.parent)
+    except OSError as error:
+        raise UserError(
+            f"{out} cannot be written ({reason(error)}): make room or choose another directory; nothing that was there "
+            "is lost."
+        ) from error
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -81,11 +130,27 @@ def _move(staging: Path, out: Path) -> None:
 def _sync_folder(folder: Path) -> None:
     """Make a rename last; some file systems have no such thing, and the file is whole without it."""
     with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _sync(folder)
+
+
+def reason(error: OSError) -> str:
+    """Why, in the system's words."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+def read_limited(path: Path, limit: int, what: str = "a file") -> bytes:
+    """The whole of a regular file of at most `limit` bytes; no more than that is ever taken into memory."""
+    try:
+        require(path.is_file(), f"{path} is not a file: give the path of {what}.")
+        size = path.stat().st_size
+        require(size <= limit, f"{path} has {size:,} bytes, more than the {limit:,} that are read.")
+        with path.open("rb", buffering=0) as stream:
+            content = stream.read(size)  # no more than there was: it may be growing
+            while len(content) < size and (more := stream.read(size - len(content))):
+                content += more
+            return content
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {reason(error)}.") from error
 
 
 def plain_numbers(value: Any) -> Any:
@@ -99,40 +164,39 @@ def plain_numbers(value: Any) -> Any:
     return value
 
 
+def parse_json(text: str | bytes) -> Any:
+    """A JSON value; a number that is none (NaN), or that no double holds, is refused. Raises `ValueError` alone."""
+    try:
+        return json.loads(text, parse_constant=_no_number, parse_float=_number)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _no_number(text: str) -> NoReturn:
+    raise ValueError(f"{text} is not a number")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _no_number(text[:20])
+
+
 def write_json(path: Path, value: Any) -> None:
-    with replacing(path) as beside:
-        beside.write_text(
-            json.dumps(plain_numbers(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n", "utf-8"
-        )
+    text = json.dumps(plain_numbers(value), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_whole(path, text.encode("utf-8", "backslashreplace"))
 
 
 def read_json(path: Path) -> Any:
+    require(os.path.lexists(path), f"{path} is missing.")
+    content = read_limited(path, LARGEST_JSON, "a JSON file")
     try:
-        require(path.is_file(), f"{path} is missing.")
-        require(path.stat().st_size <= LARGEST_JSON, f"{path} is larger than the {LARGEST_JSON:,} bytes that are read.")
-        return json.loads(path.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
+        return parse_json(content.decode("utf-8"))
+    except ValueError as error:
         raise UserError(f"{path} cannot be read as JSON ({error}).") from error
 
 
-def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:
-    with replacing(path) as beside, beside.open("wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, **dict(arrays))
-
-
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return {key: stored[key] for key in stored.files}
-    except Exception as error:  # a damaged zip fails in a dozen ways
-        raise UserError(f"{path} cannot be read as arrays ({error}).") from error
-
-
 def write_lines(path: Path, entries: Sequence[Mapping[str, Any]]) -> None:
-    with replacing(path) as beside:
-        beside.write_text("".join(json_line(entry) for entry in entries), "utf-8")
+    write_whole(path, "".join(json_line(entry) for entry in entries).encode("utf-8", "backslashreplace"))
 
 
 def json_line(entry: Mapping[str, Any]) -> str:
@@ -140,15 +204,22 @@ def json_line(entry: Mapping[str, Any]) -> str:
 
 
 def read_lines(path: Path) -> list[dict[str, Any]]:
-    """All whole entries of a file of JSON lines; a torn last one is passed over."""
-    if not path.is_file():
+    """All whole entries of a file of JSON lines; a torn one is passed over."""
+    if not os.path.lexists(path):
         return []
     entries = []
-    for line in path.read_bytes().split(b"\n"):
+    for line in read_limited(path, LARGEST_JSON, "metrics").split(b"\n"):
         try:
-            entry = json.loads(line)
+            entry = parse_json(line)
         except ValueError:
             continue
         if isinstance(entry, dict):
             entries.append(entry)
     return entries
+
+
+def clear_parts(folder: Path) -> None:
+    """Remove what killed processes left half written in a folder."""
+    for part in folder.glob(".*.part"):
+        if f".{os.getpid()}." not in part.name:
+            part.unlink(missing_ok=True)

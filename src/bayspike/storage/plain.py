@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 from bayspike.errors import UserError
 
 T = TypeVar("T")
-LARGEST_WHOLE, LARGEST_NUMBER = 2**63, 1e300
+LARGEST_WHOLE, LARGEST_NUMBER = 2**63, 1e300  # beyond, numbers are a mistake; NaN and the infinities too
 
 
 def to_plain(value: Any) -> Any:
@@ -25,12 +25,12 @@ def to_plain(value: Any) -> Any:
 def from_plain(kind: type[T], value: Any, where: str) -> T:
     """The dataclass `kind` from a dictionary; missing keys take the defaults, if there are any."""
     if not isinstance(value, Mapping):
-        raise UserError(f"{where} must be an object with named entries, but is {value!r}.")
+        raise UserError(f"{where} must be an object with named entries, but is {_shown(value)}.")
     hints = get_type_hints(kind)
     names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]
     for key in value:
         if key not in names:
-            raise UserError(f"{where} has no entry {key!r}: its entries are {', '.join(names)}.")
+            raise UserError(f"{where} has no entry {_shown(key)}: its entries are {', '.join(names)}.")
     given = {key: coerce(each, hints[key], f"{where}.{key}") for key, each in value.items()}
     try:
         return kind(**given)
@@ -82,9 +82,17 @@ def _coerce_union(value: Any, choices: tuple[Any, ...], where: str) -> Any:
 
 def _expect(condition: bool, result: Any, value: Any, where: str, expected: str) -> Any:
     if not condition:
-        shown = repr(value) if not isinstance(value, int) or abs(value) < LARGEST_WHOLE else "too large"
-        raise UserError(f"{where} must be {expected}, but is {shown}.")
+        raise UserError(f"{where} must be {expected}, but is {_shown(value)}.")
     return result
+
+
+def _shown(value: Any) -> str:
+    """A value in an error, however long it is."""
+    try:
+        text = repr(value)
+    except ValueError:  # a whole number of thousands of digits
+        return "a number of thousands of digits"
+    return text if len(text) <= 80 else text[:77] + "…"
 
 
 def differences(ours: Any, theirs: Any, where: str = "") -> list[tuple[str, Any, Any]]:

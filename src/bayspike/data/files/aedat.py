@@ -4,11 +4,13 @@ A file that is not sound is refused with one sentence that names it and the byte
 """
 
 import struct
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayspike.data.files.events import Events, checked, read_bytes
+from bayspike.data.files.events import PIECE, Collected, Events, checked, pieces, read_bytes
 from bayspike.errors import UserError, require
 
 _MAX_HEADER = 2**16
@@ -37,23 +39,19 @@ def parse_aedat2(data: bytes, path: Path, *, sort: bool = False) -> Events:
     if rest:
         raise UserError(f"{path} is cut short: the event at byte {len(data) - rest} has {rest} of its 8 bytes.")
     words = np.frombuffer(data, dtype=">u4", offset=body).reshape(-1, 2)
-    address = words[:, 0].astype(np.uint32)
-    foreign = address >> 15
-    if foreign.any():
-        first = int(np.argmax(foreign > 0))
-        raise UserError(
-            f"{path}: the address {address[first]:#x} at byte {body + 8 * first} is none of a DVS128 sensor; "
-            + ("bytes are missing before it." if first else "the file is damaged or of another camera.")
-        )
-    events = Events(
-        t=words[:, 1].astype(np.int64),
-        x=((address >> 1) & 127).astype(np.int16),
-        y=(address >> 8).astype(np.int16),
-        p=(address & 1).astype(np.uint8),
-        width=128,
-        height=128,
-    )
-    return checked(path, events, lambda index: body + 8 * index, sort=sort)
+    found = Collected(len(words))
+    for part in pieces(len(words)):
+        address = words[part, 0].astype(np.uint32)
+        foreign = address >> 15
+        if foreign.any():
+            first = int(np.argmax(foreign > 0))
+            index = part.start + first
+            raise UserError(
+                f"{path}: the address {address[first]:#x} at byte {body + 8 * index} is none of a DVS128 sensor; "
+                + ("bytes are missing before it." if index else "the file is damaged or of another camera.")
+            )
+        found.add(words[part, 1], (address >> 1) & 127, address >> 8, address & 1)
+    return checked(path, found.events(128, 128), lambda index: body + 8 * index, sort=sort)
 
 
 def read_aedat3(path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
@@ -76,36 +74,61 @@ def read_aedat3(path: Path, *, width: int = 128, height: int = 128, sort: bool =
     packets = _polarity_packets(path, data, end + len(_END))
     require(bool(packets), f"{path} holds no polarity events in its {len(data)} bytes.")
 
-    buffer = np.frombuffer(data, dtype=np.uint8)
-    sizes = np.array([number for _, number, _ in packets], dtype=np.int64)
-    starts = np.array([start for start, _, _ in packets], dtype=np.int64)
-    first = np.cumsum(sizes) - sizes  # index of each packet's first event
-    chunks = [buffer[start : start + 8 * number] for start, number, _ in packets]
-    words = np.concatenate(chunks).view("<u4").reshape(-1, 2)
-    overflow = np.repeat(np.array([high for _, _, high in packets], dtype=np.int64), sizes)
+    found = Collected(sum(number for _, number, _ in packets))
+    kept = 0
+    for group in _groups(packets):
+        words, places, overflow = _words(data, group)
+        negative = words[:, 1] >> 31
+        if negative.any():
+            raise UserError(f"{path}: the event at byte {places[int(np.argmax(negative))]} has a negative time.")
+        valid = np.flatnonzero(words[:, 0] & 1)
+        word, time = words[valid, 0], words[valid, 1].astype(np.int64)
+        found.add(overflow[valid] * 2**31 + time, (word >> 17).astype(np.int16), (word >> 2) & 0x7FFF, (word >> 1) & 1)
+        kept += len(valid)
+    require(kept > 0, f"{path}: none of the events from byte {packets[0][0]} on is valid.")
 
     def offset(index: int) -> int:
-        packet = int(np.searchsorted(first, index, side="right")) - 1
-        return int(starts[packet] + 8 * (index - first[packet]))
+        for group in _groups(packets):
+            words, places, _ = _words(data, group)
+            valid = np.flatnonzero(words[:, 0] & 1)
+            if index < len(valid):
+                return int(places[valid[index]])
+            index -= len(valid)
+        return len(data)
 
-    negative = words[:, 1] >> 31
-    if negative.any():
-        raise UserError(f"{path}: the event at byte {offset(int(np.argmax(negative)))} has a negative time.")
-    kept = np.flatnonzero(words[:, 0] & 1)
-    require(len(kept) > 0, f"{path}: none of the {len(words):,} events from byte {starts[0]} on is valid.")
-    word, time = words[kept, 0], words[kept, 1]
-    events = Events(
-        t=overflow[kept] * 2**31 + time.astype(np.int64),
-        x=(word >> 17).astype(np.int16),
-        y=((word >> 2) & 0x7FFF).astype(np.int16),
-        p=((word >> 1) & 1).astype(np.uint8),
-        width=width,
-        height=height,
-    )
-    return checked(path, events, lambda index: offset(int(kept[index])), sort=sort)
+    return checked(path, found.events(width, height), offset, sort=sort)
 
 
-def _polarity_packets(path: Path, data: bytes, at: int) -> list[tuple[int, int, int]]:
+Packet = tuple[int, int, int]  # start of its events, number of events, time overflow
+
+
+def _groups(packets: Sequence[Packet]) -> Iterator[list[Packet]]:
+    """Packets in groups of about as many events as are converted in one go; a longer packet is cut."""
+    group: list[Packet] = []
+    events = 0
+    for start, number, high in packets:
+        for part in pieces(number):
+            group.append((start + 8 * part.start, part.stop - part.start, high))
+            events += part.stop - part.start
+            if events >= PIECE:
+                yield group
+                group, events = [], 0
+    if group:
+        yield group
+
+
+def _words(data: bytes, group: Sequence[Packet]) -> tuple[NDArray[np.uint32], NDArray[np.int64], NDArray[np.int64]]:
+    """The two words of every event of some packets, the byte it begins at, and its time overflow."""
+    buffer = np.frombuffer(data, dtype=np.uint8)
+    bodies = [buffer[start : start + 8 * number] for start, number, _ in group]
+    words = np.concatenate(bodies).view("<u4").reshape(-1, 2)
+    sizes = [number for _, number, _ in group]
+    within = np.arange(len(words)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    places = np.repeat(np.array([start for start, _, _ in group], dtype=np.int64), sizes) + 8 * within
+    return words, places, np.repeat(np.array([high for _, _, high in group], dtype=np.int64), sizes)
+
+
+def _polarity_packets(path: Path, data: bytes, at: int) -> list[Packet]:
     """Start of the events, number of events and time overflow of every packet of polarity events."""
     packets = []
     while at < len(data):

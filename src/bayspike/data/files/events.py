@@ -4,7 +4,7 @@ The readers in `aedat.py` and `event_files.py` give an `Events`; `binned` turns 
 `(time, inputs)` with the channels in the order polarity, y, x.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.errors import UserError, require
+from bayspike.storage.files import read_limited
 
-MAX_FILE_BYTES = 2**31  # the longest DVS-Gesture recording has a hundredth of that
+MAX_FILE_BYTES = 2**29  # the longest DVS-Gesture recording has a twentieth of that
+PIECE = 2**18  # events that are converted or looked at in one go: what is needed beside the result stays small
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,15 +105,34 @@ def binned(
     return spikes.reshape(time, inputs)
 
 
+class Collected:
+    """Room for at most `count` events, filled piece by piece."""
+
+    def __init__(self, count: int) -> None:
+        self._t, self._p = np.empty(count, np.int64), np.empty(count, np.uint8)
+        self._x, self._y = np.empty(count, np.int16), np.empty(count, np.int16)
+        self._filled = 0
+
+    def add(
+        self, t: NDArray[np.generic], x: NDArray[np.generic], y: NDArray[np.generic], p: NDArray[np.generic]
+    ) -> None:
+        part = slice(self._filled, self._filled + len(t))
+        for room, values in ((self._t, t), (self._x, x), (self._y, y), (self._p, p)):
+            room[part] = values
+        self._filled = part.stop
+
+    def events(self, width: int, height: int) -> Events:
+        part = slice(0, self._filled)
+        return Events(self._t[part], self._x[part], self._y[part], self._p[part], width, height)
+
+
+def pieces(count: int) -> Iterator[slice]:
+    return (slice(start, min(start + PIECE, count)) for start in range(0, count, PIECE))
+
+
 def read_bytes(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
     """The whole of a regular file of at most `limit` bytes."""
-    try:
-        require(path.is_file(), f"{path} is not a file: give the path of a recording.")
-        size = path.stat().st_size
-        require(size <= limit, f"{path} has {size:,} bytes, more than the {limit:,} that are read.")
-        return path.read_bytes()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    return read_limited(path, limit, "a recording")
 
 
 def checked(
@@ -126,22 +147,38 @@ def checked(
     `offset` gives the byte offset of an event from its index. With `sort`, time that runs backwards is
     put in order (stably) instead of refused.
     """
-    require(len(events) > 0, f"{path} holds no events: the recording ends at byte {offset(0)}.")
-    outside = (events.x >= events.width) | (events.y >= events.height) | (events.x < 0) | (events.y < 0)
-    if outside.any():
-        first = int(np.argmax(outside))
+    if len(events) == 0:
+        raise UserError(f"{path} holds no events: the recording ends at byte {offset(0)}.")
+    first = _first_outside(events)
+    if first is not None:
         raise UserError(
             f"{path}: the event at byte {offset(first)} lies at x={events.x[first]}, y={events.y[first]}, "
             f"outside the {events.width}×{events.height} sensor; the file is damaged or of another camera."
         )
-    backwards = events.t[1:] < events.t[:-1]
-    if not backwards.any():
+    first = _first_backwards(events.t)
+    if first is None:
         return events
     if not sort:
-        first = int(np.argmax(backwards)) + 1
         raise UserError(
             f"{path}: time runs backwards at byte {offset(first)} (from {events.t[first - 1]} to "
             f"{events.t[first]} µs); the file is damaged, or read it with sort=True."
         )
     order = np.argsort(events.t, kind="stable")
     return replace(events, t=events.t[order], x=events.x[order], y=events.y[order], p=events.p[order])
+
+
+def _first_outside(events: Events) -> int | None:
+    for part in pieces(len(events)):
+        x, y = events.x[part], events.y[part]
+        outside = (x >= events.width) | (y >= events.height) | (x < 0) | (y < 0)
+        if outside.any():
+            return int(part.start + np.argmax(outside))
+    return None
+
+
+def _first_backwards(t: NDArray[np.int64]) -> int | None:
+    for part in pieces(len(t) - 1):
+        backwards = t[part.start + 1 : part.stop + 1] < t[part]
+        if backwards.any():
+            return int(part.start + np.argmax(backwards) + 1)
+    return None

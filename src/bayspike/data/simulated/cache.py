@@ -2,36 +2,38 @@
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 
 import numpy as np
 
 from bayspike.data.places import writable_root
-from bayspike.errors import UserError
-from bayspike.storage.files import ARCHIVE_ERRORS, write_arrays
+from bayspike.errors import UserError, require
+from bayspike.storage.arrays import read_arrays, write_arrays
 
 VERSION = 1  # raise it whenever a simulator changes, so that old caches are not taken for new ones
 
 
 def cached(
-    name: str, settings: Mapping[str, object], root: Path | None, make: Callable[[], dict[str, np.ndarray]]
+    name: str,
+    settings: Mapping[str, object],
+    root: Path | None,
+    make: Callable[[], dict[str, np.ndarray]],
+    names: Collection[str],
 ) -> dict[str, np.ndarray]:
-    """The arrays that `make` gives for these settings, from the cache where they are there already."""
+    """The arrays called `names` that `make` gives for these settings, from the cache where they are there already."""
     path = cache_path(name, settings, root)
     if path.is_file():
         try:
-            with np.load(path, allow_pickle=False) as stored:
-                return {key: stored[key] for key in stored.files}
-        except ARCHIVE_ERRORS as error:
+            arrays = read_arrays(path)
+            require(set(arrays) == set(names), f"it holds {', '.join(sorted(arrays)) or 'nothing'}")
+        except UserError as error:
             raise UserError(
                 f"The cached set {path} is damaged ({error}): delete the file, and it is made anew."
             ) from error
+        return arrays
     arrays = make()
-    try:
-        write_arrays(path, arrays)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written ({error.strerror}): name another folder for the data.") from error
+    write_arrays(path, arrays)
     return arrays
 
 

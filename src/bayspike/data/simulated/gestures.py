@@ -87,7 +87,8 @@ def load(
             arrays[part], arrays[f"{part}_labels"] = _simulate(part, list(who), lights, repeats, bins, seed)
         return arrays
 
-    arrays = cached("gestures_simulated", settings, root, make)
+    names = [f"{part}{kind}" for part in ("train", "test", "foreign") for kind in ("", "_labels")]
+    arrays = cached("gestures_simulated", settings, root, make, names)
 
     def samples(part: str, bins: int) -> SpikeSamples:
         packed, labels = torch.from_numpy(arrays[part]), torch.from_numpy(arrays[f"{part}_labels"])

@@ -120,7 +120,7 @@ def load(
         packed = simulate(images[chosen], time, seed)
         return {"packed": packed, "labels": labels[chosen].numpy()}
 
-    arrays = cached("mnist_dvs_simulated", settings, root, make)
+    arrays = cached("mnist_dvs_simulated", settings, root, make, ("packed", "labels"))
     samples = SpikeSamples(
         torch.from_numpy(arrays["packed"]), torch.from_numpy(arrays["labels"]), time, 2 * SIDE * SIDE
     )

@@ -147,6 +147,10 @@ class RunConfig:
         require_range("threads", self.threads, 1, MOST_THREADS)
         require_range("log_every", self.log_every, 1)
         require_range("checkpoint_seconds", self.checkpoint_seconds, 0, LONGEST_WAIT)
+        require(
+            all(0 <= seed < 2**31 for seed in self.seeds) and len(set(self.seeds)) == len(self.seeds),
+            f"the seeds of a run must be different whole numbers in [0, {2**31 - 1}].",
+        )
 
 
 class Job:
@@ -174,6 +178,22 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
 
 def config_from_json(value: Any, where: str) -> RunConfig:
     return from_plain(RunConfig, value, where)
+
+
+def identity_from_json(value: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """The settings that a file was made with; those that came later stand at their defaults, as in `config.json`."""
+    found = dict(value)
+    for place, kind in (("data", DataOptions), ("judging", JudgingOptions)):
+        if place in found:
+            found[place] = to_plain(from_plain(kind, found[place], f"{where}: {place}"))
+    made = found.get("method")
+    if isinstance(made, Mapping):
+        kinds: dict[str, type] = {"network": NetworkOptions, "training": TrainingOptions}
+        found["method"] = {
+            name: to_plain(from_plain(kinds[name], each, f"{where}: {name}")) if name in kinds else each
+            for name, each in made.items()
+        }
+    return found
 
 
 def parse_setting(text: str, option: str = "--set", example: str = "bayes.lr=1000") -> tuple[str, Any]:

@@ -102,8 +102,8 @@ def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[Metho
             for each in value:
                 if not isinstance(each, int | float) or isinstance(each, bool):
                     raise UserError(f"{name}.{key} must be a number, or a list of numbers, but has {each!r}.")
+                one = variants(name, preset, {**values, key: each})  # refuses a number that none can be
                 label = f"{short_name(name)} {'ρ' if key == 'temperature' else key}={each:g}"
-                one = variants(name, preset, {**values, key: each})
                 if len(one) > 1:
                     raise UserError(f"only one hyper-parameter of {name!r} can be a list of values.")
                 found.append(replace(one[0], label=label))
