@@ -52,6 +52,9 @@ class Evaluate:
     controls: bool = False
     """Judge the posterior beside its controls: the same means with constant, permuted, matched and no spread; a point
     beside itself with the noise that is best for it. Half of the examples choose, the other half judges."""
+    prune: tuple[float, ...] = ()
+    """Judge the network without these shares of its synapses, for example 0.5 0.9 0.95: cut by the posterior's signal
+    to noise, and by size alone."""
     dataset: str | None = None
     """Another data set with the same inputs and classes."""
     data: Path | None = None
@@ -86,6 +89,10 @@ class Evaluate:
         )
         names = self.predictor or final_predictors(method(model.method), model.posteriors)
         members = self.members or int(model.about["members"])
+        if self.prune:
+            from bayspike.cli.controls import tell_pruned
+
+            return tell_pruned(model, dataset, self.prune, members, self.seed, as_json=self.json)
         if self.controls:
             from bayspike.cli.controls import tell_controls
 
