@@ -44,9 +44,9 @@ from bayspike.runs.checkpoints import steps
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.engine import require_storable
 from bayspike.runs.models import load_model
+from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.config import config_from_json, parse_setting
 from bayspike.runs.plan.resolve import Changes, resolve
-from bayspike.runs.summary import read_results, summarise
 from bayspike.runs.workers import understood
 from bayspike.storage.archive import read_sealed, write_sealed
 from bayspike.storage.arrays import read_arrays

@@ -17,9 +17,9 @@ from bayspike.report.finish import finish
 from bayspike.runs.directory import RunDirectory, open_run
 from bayspike.runs.engine import open_bench, run_jobs, started
 from bayspike.runs.jobs import Stop, Workbench
+from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.reporting import Quiet
-from bayspike.runs.summary import read_results, summarise
 from bayspike.storage.files import write_json
 
 TIMES = ("seconds", "digest", "started")  # what the clock decides; a digest vouches for the times, too

@@ -31,7 +31,7 @@ from bayspike.experiments.split_mnist import EXPERIMENT
 from bayspike.learning.batch import posteriors
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import predict_samples
-from bayspike.runs.examination import headline
+from bayspike.runs.outcome.examination import headline
 from bayspike.runs.plan.prepare import stratified
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.seeds import generator_for

@@ -30,7 +30,7 @@ from bayspike.experiments.registry import experiment
 from bayspike.learning.batch import posteriors
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import predict_samples
-from bayspike.runs.examination import headline
+from bayspike.runs.outcome.examination import headline
 from bayspike.runs.plan.config import DataOptions, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import load_data, prepare

@@ -19,8 +19,8 @@ from bayspike.predict.calibration import Calibration
 from bayspike.predict.conformal import EarlyStopping
 from bayspike.predict.predictors import predict_samples
 from bayspike.predict.watching import Decision
-from bayspike.runs.examination import committee_generator
 from bayspike.runs.models import load_model
+from bayspike.runs.outcome.examination import committee_generator
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:

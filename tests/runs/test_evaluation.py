@@ -6,7 +6,7 @@ from sklearn.metrics import accuracy_score, roc_auc_score
 
 from bayspike.data.base import Dataset, StaticSamples
 from bayspike.predict.predictors import Committee, predict_samples
-from bayspike.runs.evaluation import Wanted, evaluate
+from bayspike.runs.outcome.evaluation import Wanted, evaluate
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
 

@@ -14,8 +14,8 @@ from bayspike.predict.predictors import Point
 from bayspike.runs.checkpoints import load, steps
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.models import load_model
+from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.config import config_from_json
-from bayspike.runs.summary import read_results, summarise
 from bayspike.storage.files import read_json
 
 OLD = Path(__file__).parent / "fixtures" / "run-0.1"

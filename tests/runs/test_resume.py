@@ -25,10 +25,10 @@ from bayspike.runs.checkpoints import steps
 from bayspike.runs.directory import RunDirectory, create_run
 from bayspike.runs.engine import open_bench, run_jobs
 from bayspike.runs.jobs import Interrupted, Stop, Workbench
+from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.config import config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.reporting import Moment, Quiet
-from bayspike.runs.summary import read_results, summarise
 from bayspike.storage.arrays import read_arrays
 from bayspike.storage.files import read_json, write_json
 from bayspike.storage.sealed import SEAL

@@ -12,8 +12,8 @@ from bayspike.posteriors.pruning import prune
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.calibration import halves
 from bayspike.predict.controls import ControlScores, judge_controls
-from bayspike.runs.examination import committee_generator, examine
 from bayspike.runs.models import Model
+from bayspike.runs.outcome.examination import committee_generator, examine
 from bayspike.runs.reporting import wide_console
 from bayspike.seeds import generator_for
 

@@ -14,8 +14,8 @@ from bayspike.cli.checks import agree, at_least_one, check_committee
 if TYPE_CHECKING:
     from bayspike.continual.protocol import Scores
     from bayspike.data.base import Dataset
-    from bayspike.runs.evaluation import Verdict
     from bayspike.runs.models import Model
+    from bayspike.runs.outcome.evaluation import Verdict
 
 PredictorName = Literal["committee", "ensemble", "mean", "point", "committee-8bit", "committee-packed", "point-8bit"]
 
@@ -72,9 +72,9 @@ class Evaluate:
         from bayspike.continual.methods import method
         from bayspike.errors import require, require_range
         from bayspike.predict.by_name import make_predictor
-        from bayspike.runs.evaluation import Wanted, evaluate
-        from bayspike.runs.examination import committee_generator, final_predictors
         from bayspike.runs.models import load_model
+        from bayspike.runs.outcome.evaluation import Wanted, evaluate
+        from bayspike.runs.outcome.examination import committee_generator, final_predictors
 
         if self.coverage is not None:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
@@ -201,8 +201,8 @@ class Export:
         from bayspike.hardware.export import export
         from bayspike.predict.by_name import make_predictor
         from bayspike.predict.predictors import Committee
-        from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
+        from bayspike.runs.outcome.examination import committee_generator
         from bayspike.runs.packed import save_packed
 
         at_least_one(members=self.members, examples=self.examples)

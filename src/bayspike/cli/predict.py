@@ -76,8 +76,8 @@ class Predict:
         from bayspike.data.inputs import spikes_of_file
         from bayspike.errors import UserError, require, require_range
         from bayspike.predict.by_name import make_predictor
-        from bayspike.runs.examination import committee_generator
         from bayspike.runs.models import load_model
+        from bayspike.runs.outcome.examination import committee_generator
         from bayspike.seeds import generator_for
 
         require(len(self.files) > 0, "name at least one file to predict, or - for standard input.")

@@ -7,9 +7,9 @@ from bayspike.experiments.registry import experiment
 from bayspike.figures import Figure
 from bayspike.report.drawing import draw_figures
 from bayspike.runs.directory import RunDirectory
+from bayspike.runs.outcome.shapes import DRAWN
+from bayspike.runs.outcome.summary import read_results
 from bayspike.runs.plan.config import config_from_json
-from bayspike.runs.shapes import DRAWN
-from bayspike.runs.summary import read_results
 from bayspike.storage.files import read_json
 
 

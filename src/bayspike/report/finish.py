@@ -11,10 +11,10 @@ from bayspike.errors import require
 from bayspike.experiments.registry import experiment
 from bayspike.report.drawing import draw_figures
 from bayspike.runs.directory import RunDirectory
+from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.config import RunConfig, config_from_json
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.reporting import Reporter
-from bayspike.runs.summary import read_results, summarise
 from bayspike.storage.files import plain_numbers, read_json, write_json
 
 

@@ -26,8 +26,8 @@ from bayspike.continual.protocol import Evaluation, Progress, Scores
 from bayspike.errors import UserError, require
 from bayspike.learning.batch import init_states
 from bayspike.rules.base import Rule
+from bayspike.runs.outcome.shapes import PROGRESS, check_shape
 from bayspike.runs.plan.config import identity_from_json
-from bayspike.runs.shapes import PROGRESS, check_shape
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import Network
 from bayspike.storage.files import clear_parts, read_json, read_limited, reason, write_json, write_whole

@@ -24,14 +24,14 @@ from bayspike.learning.health import check_batch
 from bayspike.posteriors.distributions import spread_by_input
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import MetricsLog, RunDirectory
-from bayspike.runs.examination import headline, interim
 from bayspike.runs.locks import Held, locked
-from bayspike.runs.plan.config import Job, RunConfig
+from bayspike.runs.outcome.examination import headline, interim
+from bayspike.runs.outcome.results import job_result
+from bayspike.runs.outcome.shapes import fits
+from bayspike.runs.plan.config import RunConfig, identity
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, batches_before, count_batches
 from bayspike.runs.reporting import Moment, Reporter
-from bayspike.runs.results import job_result
-from bayspike.runs.shapes import fits
 from bayspike.runs.tensorboard import EventWriter, open_writer
 from bayspike.spiking.denormals import flushed_denormals
 from bayspike.storage.arrays import write_arrays
@@ -64,21 +64,6 @@ class Workbench:
     experiment: Experiment
     dataset: Dataset
     stream: Stream
-
-
-def identity(config: RunConfig, job: Job) -> dict[str, Any]:
-    """All that a checkpoint must agree with for going on from it to be the same run."""
-    return {
-        "experiment": config.experiment,
-        "seed": job.seed,
-        "method": to_plain(job.method),
-        "data": {**to_plain(config.data), "root": None},  # where the data lie does not matter, what they are does
-        "dataset": to_plain(config.dataset),
-        "judging": to_plain(config.judging),
-        "threads": config.threads,
-        "device": config.device,
-        "log_every": config.log_every,
-    }
 
 
 def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter: Reporter, stop: Stop) -> None:

@@ -19,9 +19,9 @@ from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.watching import ForeignRule
 from bayspike.runs.checkpoints import load, steps, unpack_progress
+from bayspike.runs.outcome.shapes import MODEL, check_shape
 from bayspike.runs.packed import NAME, is_packed, packed_posteriors
 from bayspike.runs.plan.prepare import stratified
-from bayspike.runs.shapes import MODEL, check_shape
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.files import reason
 from bayspike.storage.plain import from_plain

@@ -17,8 +17,8 @@ from typing import Any
 from bayspike.errors import UserError
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.jobs import Interrupted, Stop
+from bayspike.runs.outcome.shapes import fits
 from bayspike.runs.reporting import Moment, Reporter
-from bayspike.runs.shapes import fits
 from bayspike.storage.files import parse_json
 
 REFRESH_SECONDS = 15.0

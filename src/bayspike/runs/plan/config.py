@@ -180,6 +180,21 @@ def config_from_json(value: Any, where: str) -> RunConfig:
     return from_plain(RunConfig, value, where)
 
 
+def identity(config: RunConfig, job: Job) -> dict[str, Any]:
+    """All that a checkpoint must agree with for going on from it to be the same run."""
+    return {
+        "experiment": config.experiment,
+        "seed": job.seed,
+        "method": to_plain(job.method),
+        "data": {**to_plain(config.data), "root": None},  # where the data lie does not matter, what they are does
+        "dataset": to_plain(config.dataset),
+        "judging": to_plain(config.judging),
+        "threads": config.threads,
+        "device": config.device,
+        "log_every": config.log_every,
+    }
+
+
 def identity_from_json(value: Mapping[str, Any], where: str) -> dict[str, Any]:
     """The settings that a file was made with; those that came later stand at their defaults, as in `config.json`."""
     found = dict(value)

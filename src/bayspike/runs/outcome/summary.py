@@ -12,10 +12,9 @@ from bayspike.continual.methods import METHODS, about_rule
 from bayspike.errors import UserError
 from bayspike.runs.checkpoints import describe_differences
 from bayspike.runs.directory import FORMAT, RunDirectory
-from bayspike.runs.jobs import identity
-from bayspike.runs.plan.config import Job, RunConfig, identity_from_json, jobs_of
+from bayspike.runs.outcome.shapes import RESULT, check_shape
+from bayspike.runs.plan.config import Job, RunConfig, identity, identity_from_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.shapes import RESULT, check_shape
 from bayspike.storage.files import read_json
 from bayspike.storage.named import is_named
 from bayspike.storage.plain import differences, to_plain

@@ -18,8 +18,8 @@ from bayspike.predict.by_name import make_predictor
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, Point
 from bayspike.runs.checkpoints import evaluation_to_plain
-from bayspike.runs.chip import on_chip
-from bayspike.runs.examination import (
+from bayspike.runs.outcome.chip import on_chip
+from bayspike.runs.outcome.examination import (
     Examination,
     committee_generator,
     examine,

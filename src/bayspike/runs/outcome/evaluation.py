@@ -17,7 +17,7 @@ from bayspike.metrics import detect_foreign
 from bayspike.predict.calibration import SetScores, even_checkpoints, fit_sets, halves, judge_sets
 from bayspike.predict.predictors import Predictor
 from bayspike.predict.temperature import Temperature, fit_temperature
-from bayspike.runs.examination import examine, foreign_prediction
+from bayspike.runs.outcome.examination import examine, foreign_prediction
 from bayspike.seeds import generator_for
 
 
