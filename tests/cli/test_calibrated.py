@@ -22,6 +22,8 @@ from bayspike.predict.watching import Decision
 from bayspike.runs.models import load_model
 from bayspike.runs.outcome.examination import committee_generator
 
+OLD = Path(__file__).parents[1] / "runs" / "fixtures" / "run-0.1"  # of digits without foreign inputs
+
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
@@ -167,7 +169,7 @@ def test_a_packed_posterior_predicts_as_the_packed_committee_does(
         (["predict", "RUN", "PICTURE", "--temperature", "--held-out", "0"], "--held-out must be at least 1, but is 0"),
         (["evaluate", "RUN", "--coverage", "0"], "--coverage must lie in (0, 1), but is 0.0"),
         (["evaluate", "RUN", "--coverage", "0.95"], "10 held-out examples cannot promise a coverage of 0.95"),
-        (["evaluate", "RUN", "--foreign"], "digits comes with no foreign inputs"),
+        (["evaluate", "OLD", "--foreign"], "digits comes with no foreign inputs"),
         (
             ["evaluate", "RUN", "--job", "sgd-seed0", "--predictor", "committee-packed"],
             "sgd is one network and has no committee-packed",
@@ -178,7 +180,7 @@ def test_a_packed_posterior_predicts_as_the_packed_committee_does(
 def test_nonsense_is_one_sentence_and_code_2(
     command: list[str], sentence: str, run: Path, picture: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = {"RUN": str(run), "PICTURE": str(picture), "OUT": str(tmp_path / "out")}
+    places = {"RUN": str(run), "OLD": str(OLD), "PICTURE": str(picture), "OUT": str(tmp_path / "out")}
     assert main([places.get(word, word) for word in command]) == 2
     printed = capsys.readouterr()
     assert sentence in printed.err

@@ -48,7 +48,8 @@ def test_help_teaches_by_example(command: list[str], capsys: pytest.CaptureFixtu
         (["run", "digits", "--set", "bayes.lr=fast"], "bayes.lr must be a number, but is 'fast'"),
         (["run", "digits", "--set", "ste.lr=1"], "'ste' is not part of this run"),
         (["run", "digits", "--set", "lr"], "--set takes name=value"),
-        (["run", "digits", "--set", "bayes.temperature=0.1"], "lr · temperature must lie in"),
+        (["run", "digits", "--set", "bayes.temperature=0.1"], "lr and temperature belong together"),
+        (["run", "digits", "--set", "bayes.temperature=0.1", "bayes.lr=100"], "lr · temperature must lie in"),
         (["run", "digits", "--seeds", "0"], "--seeds"),
         (["run", "digits", "--hidden", "0"], "layer size"),
         (["run", "digits", "--simulated"], "no simulated stand-in"),
@@ -106,11 +107,11 @@ def test_a_changed_configuration_is_refused_by_what_differs(
     copy = tmp_path / "copy"
     shutil.copytree(run, copy)
     config = json.loads((copy / "config.json").read_text("utf-8"))
-    config["methods"][0]["rule"]["lr"] = 123.0
+    config["methods"][0]["rule"]["observations"] = 123.0
     (copy / "config.json").write_text(json.dumps(config))
     (copy / "results" / "bayes-seed0.json").unlink()
     assert main(["resume", str(copy), "--quiet", "--parallel", "1"]) == 2
-    assert "method.rule.lr is 1" in capsys.readouterr().err
+    assert "method.rule.observations is None there and 123.0 here" in capsys.readouterr().err
     config["methods"][0]["rule"]["colour"] = "red"
     config["nonsense"] = 1
     (copy / "config.json").write_text(json.dumps(config))

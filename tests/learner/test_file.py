@@ -14,7 +14,6 @@ from small_learners import RULES, datasets, pictures, same, small
 from bayspike.errors import UserError
 from bayspike.learner import Learner, load_state
 from bayspike.learner.file import is_learner_file, pack_state
-from bayspike.rules import GaussianVI
 from bayspike.storage.archive import read_sealed, write_sealed
 
 
@@ -249,17 +248,3 @@ def test_a_rule_of_ones_own_learns_but_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="but this one has Mine"):
         learner.save(tmp_path / "a.bayspike")
     assert pack_state(made("sgd").state)[0]["rule"]["name"] == "sgd"
-
-
-def test_what_a_rule_in_natural_units_knows_of_its_first_prior_is_kept(tmp_path: Path) -> None:
-    x, words = pictures("ab")
-    learner = small(GaussianVI())
-    learner.learn(x, words)
-    known = [layer.first for layer in learner.state.states]
-    assert known == [0.8, 0.8]  # a tenth of the inputs, of which the second layer has as many
-    learner.save(tmp_path / "a.bayspike")
-    again = Learner.load(tmp_path / "a.bayspike")
-    assert [layer.first for layer in again.state.states] == known
-    for each in (learner, again):
-        each.learn(*pictures("cd"))
-    assert same(learner.state, again.state)

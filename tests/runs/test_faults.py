@@ -47,7 +47,7 @@ def test_a_time_between_checkpoints_that_cannot_be_stored_is_refused(
         (f"training.epochs={'9' * 5000}", "training.epochs has a number of 5,000 digits"),
         (f"bayes.lr={'9' * 400}", "bayes.lr has a number of 400 digits"),
         ("bayes.lr=[1, Infinity]", "bayes.lr must be a finite number"),
-        ("bayes.lr=[1, 1e999]", "bayes.lr must be a finite number"),
+        ("sgd.lr=[1, 1e999]", "sgd.lr must be a finite number"),
         ('bayes.lr=["a"]', "bayes.lr must be a number"),
     ],
 )

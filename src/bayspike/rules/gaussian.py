@@ -45,6 +45,7 @@ from bayspike.spiking.network import Drive
 
 CROWD = 100.0
 MOST_CARRY, LARGE_TASK = 900.0, 2000.0  # κ after large tasks with nothing stored; half of it after one of this size
+LITTLE = 0.05  # share of a layer's precision that was learnt at which half of the carry holds
 ENOUGH, ENOUGH_SHARE = 10.0, 0.01  # examples of a class, and share of it, that make a difference when stored
 
 
@@ -78,6 +79,7 @@ class GaussianVI:
     None: 1, the letter, in the paper's units; 10 in natural ones.
     horizon: N of the paper's units in a boundary-free mode, where the prior is q^(1−1/N)·p₀^(1/N) at every step: the
     pull towards the first prior is ρ/N, the end of a task changes nothing. `remember` sets it to 1.
+    by_evidence: weigh κ by the share of a layer's precision that tasks have taught; `carry=None` does.
     flat: one precision for the whole layer, the mean of all: a control for what the single synapse's is worth.
     grid: train with weights rounded to 8 bits (straight-through). Rounding a normal draw no finer than the grid adds
     step²/12 to its variance, and a draw at the neurons carries just that.
@@ -99,6 +101,7 @@ class GaussianVI:
     pull_every: int | None = None
     horizon: float | None = None
     flat: bool = False
+    by_evidence: bool = False
     grid: Grid | None = None
 
     binary = False
@@ -152,6 +155,7 @@ class GaussianVI:
             temperature=1 / (worth * max(memory, 2 * weight)),
             horizon=1.0 if boundless else self.horizon,
             carry=carry if self.carry is None else self.carry,
+            by_evidence=self.by_evidence or self.carry is None,
             crowd=crowd if self.crowd is None else self.crowd,
             pull_every=10 if self.pull_every is None else self.pull_every,
         )
@@ -207,6 +211,7 @@ class GaussianVI:
         squares = scratch.squares if isinstance(drive, SampledPotential) else None
         traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
         delta, squared = gradient.delta.T, gradient.evidence_of_delta().T
+        hold = self._hold(state.prior_precision) if pull > 0 and carry != 1 else 0.0
         # with the pull left out (see `pull_every`) the prior is not touched
         matrices = state[:4] if pull > 0 else state[:2]
         for mean, precision, *prior, rows, squared_rows in row_blocks(*matrices, delta, squared):
@@ -220,7 +225,7 @@ class GaussianVI:
             if prior and carry != 1:  # the letter's explicit step would overshoot where κ is large
                 torch.mm(rows, traces, out=step)
                 mean.addcdiv_(step, precision, value=-self.rate * share)
-                self._pull_mean(mean, precision, prior_mean, prior_precision, 1, step)
+                _pull_mean(mean, precision, prior_mean, prior_precision, hold, step)
             else:
                 step.addmm_(rows, traces, beta=pull, alpha=share)
                 mean.addcdiv_(step, precision, value=-self.rate)
@@ -235,19 +240,20 @@ class GaussianVI:
     def pull_back(self, state: GaussianState, steps: int) -> GaussianState:
         """The pull of several steps at once."""
         scratch, share = _scratch(state), 1 - (1 - self.precision_rate * self.pull) ** steps
+        hold = self._hold(state.prior_precision)
         for mean, precision, prior_mean, prior_precision in row_blocks(*state[:4]):
             precision.lerp_(prior_precision, share)
             step = scratch.block[: len(mean)]
-            self._pull_mean(mean, precision, prior_mean, prior_precision, steps, step)
+            _pull_mean(mean, precision, prior_mean, prior_precision, hold * steps, step)
         return state._replace(scratch=scratch)
 
-    def _pull_mean(
-        self, mean: Tensor, precision: Tensor, prior_mean: Tensor, prior_precision: Tensor, steps: int, step: Tensor
-    ) -> None:
-        """m ← (m + a·m₀)/(1 + a) with a = steps·ηρκ·p₀/p, in place."""
-        weight = self.rate * self.pull * self.kappa * steps
-        torch.sub(prior_mean, mean, out=step).mul_(prior_precision)
-        mean.addcdiv_(step, torch.add(precision, prior_precision, alpha=weight), value=weight)
+    def _hold(self, prior_precision: Tensor) -> float:
+        """ηρκ: what one step's pull weighs."""
+        kappa = self.kappa
+        if self.by_evidence and kappa != 1:  # where nothing was learnt there is nothing to hold
+            learnt = float(1 - prior_precision.min() / prior_precision.mean())
+            kappa = 1 + (kappa - 1) * learnt / (learnt + LITTLE)
+        return self.rate * self.pull * kappa
 
     def rest(self, state: GaussianState, steps: int) -> GaussianState:
         """Without gradients there is only the pull, as many steps at a time as in training."""
@@ -295,6 +301,14 @@ def carry_for(pace: Pace) -> float:
         return 1.0
     learnt = 1.0 if pace.examples == math.inf else pace.examples / (pace.examples + LARGE_TASK)
     return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
+
+
+def _pull_mean(
+    mean: Tensor, precision: Tensor, prior_mean: Tensor, prior_precision: Tensor, weight: float, step: Tensor
+) -> None:
+    """m ← (m + a·m₀)/(1 + a) with a = weight·p₀/p, in place."""
+    torch.sub(prior_mean, mean, out=step).mul_(prior_precision)
+    mean.addcdiv_(step, torch.add(precision, prior_precision, alpha=weight), value=weight)
 
 
 def _scratch(state: GaussianState) -> Scratch:
