@@ -1,4 +1,8 @@
-"""Continual learning: task streams, coresets, replay, and the protocol that trains through them."""
+"""Continual learning: task streams, coresets, replay, and the protocol that trains through them.
+
+In come a data set cut into tasks, a network and a rule (or a learner by name); out goes a `Progress`: the states of the
+rule, the stored examples and the evaluations, from which a run goes on as if it had never been interrupted.
+"""
 
 from bayspike.continual.coresets import draw_coreset
 from bayspike.continual.extending import Extended, extend

@@ -1,4 +1,8 @@
-"""Learning rules, one file each, all of the protocol in `bayspike.rules.base`."""
+"""Learning rules, one file each, all of the protocol in `bayspike.rules.base`.
+
+In come, at every time-step, the two factors of each example's local gradient; out goes the new state of one layer's
+weights, and on request the distribution that it stands for. A rule knows no network, no data and no other rule.
+"""
 
 from bayspike.rules.base import Rule, initial_weights, state_bytes
 from bayspike.rules.bernoulli import BernoulliVI
