@@ -26,7 +26,7 @@ from bayspike.learning.batch import posteriors
 from bayspike.metrics import auroc, entropy, mutual_information
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, predict_samples
-from bayspike.rules import BGD, EWC, MESU, SGD, SI, GaussianVI, Rule
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, BernoulliVI, GaussianVI, Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
 
@@ -47,12 +47,21 @@ def parts(time: int, per_class: int, judged_per_class: int, seed: int) -> tuple[
 def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, Any]:
     data, fashion = parts(50, 1000, 200, seed)
     network = build(
-        NetworkConfig(784, (400,), 10, synapse_decay=0.0, membrane_decay=0.5, readout_scale=16.0, seed=seed)
+        NetworkConfig(
+            784,
+            (400,),
+            10,
+            synapse_decay=0.0,
+            membrane_decay=0.5,
+            readout_scale=16.0,
+            seed=seed,
+            threshold=8.0 if rule.binary else None,
+        )
     )
     config = StreamConfig(
         coreset_share=stored / 1000,
         replay="balanced" if stored else "none",
-        anneal=0.0 if isinstance(rule, GaussianVI) else 0.98,
+        anneal=0.0 if isinstance(rule, GaussianVI | BernoulliVI) else 0.98,
         evidence=evidence,  # type: ignore[arg-type]
         fisher_examples=1000,
         seed=seed,
@@ -66,16 +75,25 @@ def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, 
     return {name: scores._asdict() for name, scores in found.items()}
 
 
-def permuted_trial(rule: Rule, width: int, images: int, seed: int, readout: float) -> dict[str, Any]:
+def permuted_trial(rule: Rule, width: int, images: int, seed: int, readout: float, membrane: float) -> dict[str, Any]:
     data, fashion = parts(20, images // 10, 100, seed)
     stream = permuted(data, 10, seed=seed)
     network = build(
-        NetworkConfig(784, (width,), 10, synapse_decay=0.0, membrane_decay=0.5, readout_scale=readout, seed=seed)
+        NetworkConfig(
+            784,
+            (width,),
+            10,
+            synapse_decay=0.0,
+            membrane_decay=membrane,
+            readout_scale=readout,
+            seed=seed,
+            threshold=8.0 if rule.binary else None,
+        )
     )
     config = StreamConfig(replay="none", coreset_share=0.0, fisher_examples=1000, seed=seed)
     done = run_stream(network, rule, stream, config)
     learnt = posteriors(rule, done.states)
-    spread = isinstance(rule, GaussianVI | MESU | BGD)
+    spread = isinstance(rule, GaussianVI | MESU | BGD | BernoulliVI)
     committee = Committee.draw(network, learnt, MEMBERS if spread else 1, generator=generator_for(seed, "committee"))
     answers = [
         predict_samples(committee, task.test, generator_for(seed, "own", k), over_time=False)
@@ -99,6 +117,9 @@ def permuted_trial(rule: Rule, width: int, images: int, seed: int, readout: floa
 def learners(kind: str, changes: dict[str, Any], names: list[str]) -> dict[str, Rule]:
     memory = {"remember": 300_000.0} if kind == "permuted" else {}
     rates = {"lr": 0.12, "init_scale": 3.0} if kind == "split" else {"lr": 0.03}
+    if names == ["bayes-binary"]:
+        natural = {"lr": None, "temperature": None, "sampling": "neuron"}
+        return {"bayes-binary": BernoulliVI(**{**natural, **memory, **changes})}
     everything: dict[str, Rule] = {
         "bayes": GaussianVI(**{**memory, **changes}),
         "bayes-flat": GaussianVI(**{**memory, **changes}, flat=True),
@@ -121,6 +142,7 @@ def main() -> None:
     parser.add_argument("--widths", nargs="+", type=int, default=[400])
     parser.add_argument("--images", type=int, default=10_000)
     parser.add_argument("--readout", type=float, default=16.0)
+    parser.add_argument("--membrane", type=float, default=0.5)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--evidence", choices=["once", "always"], default="once")
     parser.add_argument("--set", nargs="*", default=[], help="of the Gaussian rule, as in carry=100")
@@ -138,13 +160,15 @@ def main() -> None:
                     trial |= {"stored": size, "evidence": options.evidence}
                 else:
                     trial |= {"width": size, "images": options.images, "readout": options.readout}
+                    if options.membrane != 0.5:
+                        trial |= {"membrane": options.membrane}
                 if trial in known:
                     continue
                 begin = time.perf_counter()
                 if options.kind == "split":
                     found = split_trial(rule, size, seed, options.evidence)
                 else:
-                    found = permuted_trial(rule, size, options.images, seed, options.readout)
+                    found = permuted_trial(rule, size, options.images, seed, options.readout, options.membrane)
                 line = json.dumps({"trial": trial, "found": found, "seconds": round(time.perf_counter() - begin, 1)})
                 print(line, flush=True)
                 with out.open("a") as stream:

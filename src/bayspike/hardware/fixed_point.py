@@ -1,4 +1,5 @@
-"""A network as Loihi runs it: integers only, equal to Lava's fixed-point models in every bit.
+"""A network as Loihi runs it: integers only, equal to Lava's fixed-point models in every bit (but for
+currents that overflow 24 bits twice in one step).
 
 The arithmetic is that of lava-nc's `PyDenseModelBitAcc` and `PyLifModelBitAcc` (the paper's experiments ran
 under this precision):

@@ -182,8 +182,9 @@ class Flipped:
     """A draw of its own for every member and example b: W_b = C + D ∘ r_b c_bᵀ, with random signs r_b and c_b.
 
     If the entries of D are independent and symmetric about zero, so are those of D ∘ r_b c_bᵀ, distributed alike:
-    every example sees an exact draw of the whole matrix. Two examples share the sizes of D and nothing of its
-    signs. Currents are C·s + r_b ∘ D·(c_b ∘ s): two products, the first of which members share when C is one for all.
+    every example sees an exact draw of the whole matrix. Two examples share the sizes of D. Any one sign of theirs
+    is independent between them; jointly they are not, since the signs at the corners of a rectangle multiply to the
+    same. Currents are C·s + r_b ∘ D·(c_b ∘ s): two products, the first of which members share when C is one for all.
     """
 
     centre: Tensor  # C as tables, (1 or members, pre, neurons)
