@@ -10,6 +10,7 @@ from bayspike.report.panels import (
     headline,
     matrices,
     over_time,
+    paired,
     provenance,
     reliability,
     sets,
@@ -24,6 +25,7 @@ Panel = Callable[[Comparison, Page], Section | None]
 
 PANELS: tuple[tuple[str, Panel], ...] = (
     ("Results", headline.panel),
+    ("Beyond chance?", paired.panel),
     ("Confidence maps", two_moons.panel),
     ("Decisions as events arrive", stream.panel),
     ("Calibration", reliability.panel),

@@ -12,6 +12,7 @@ from bayspike.continual.methods import METHODS, about_rule
 from bayspike.errors import UserError
 from bayspike.runs.checkpoints import describe_differences
 from bayspike.runs.directory import FORMAT, RunDirectory
+from bayspike.runs.outcome.paired import against_first
 from bayspike.runs.outcome.shapes import RESULT, check_shape
 from bayspike.runs.plan.config import Job, RunConfig, identity, identity_from_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
@@ -72,6 +73,7 @@ def summarise(experiment: Experiment, config: RunConfig, results: Sequence[Mappi
         "simulated": config.simulated,
         "reduced": list(config.reduced),
         "methods": {label: _method(mine) for label, mine in by_label.items() if mine},
+        "paired": against_first(by_label, MEASURES),
         "protocol": protocol(experiment, config),
         "paper": [to_plain(each) for each in experiment.published],
         "paper_note": experiment.published_note,
@@ -115,7 +117,7 @@ def _scores(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, A
     tasks = range(len(finals[0]["per_task"]))
     return {
         name: {
-            **spread([final["overall"][name] for final in finals]),
+            **_each_seed([final["overall"][name] for final in finals]),
             "per_task": [spread([final["per_task"][k][name] for final in finals])["mean"] for k in tasks],
         }
         for name in MEASURES
