@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(wildcard ../shared/data)
 
-.PHONY: demo test lint types unit docs clean
+.PHONY: demo test lint types unit docs results clean
 
 # torch first and alone: with the exact version in place nothing else can pull another build of it.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -32,6 +32,10 @@ unit: $(VENV)/.ready
 # not --quiet: with it mkdocs drops the very warnings that --strict counts
 docs: $(VENV)/.ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir build/site
+
+# hours; stops and goes on at any time. `python studies/results.py --list` says how far it is.
+results: $(VENV)/.ready
+	BAYSPIKE_DATA="$${BAYSPIKE_DATA:-$(abspath $(DATA))}" $(BIN)/python studies/results.py
 
 clean:
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache
