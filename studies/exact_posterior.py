@@ -125,7 +125,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/exact-posterior.jsonl"))
     options = parser.parse_args()
     torch.set_num_threads(1)
+    done = [json.loads(line)["seed"] for line in options.out.read_text().splitlines()] if options.out.exists() else []
     for seed in range(options.seeds):
+        if seed in done:
+            continue
         line = json.dumps(compare(options.chains, options.steps, options.epochs, seed))
         print(line, flush=True)
         with options.out.open("a") as stream:

@@ -85,6 +85,8 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=10_000)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    known = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
+    done = {(line["curvature"], line["stream"]) for line in known}
     plain = surrogates.SURROGATES["sigmoid"]
     for curvature in ("price", "squared", "surrogate"):
         free = curvature != "surrogate"
@@ -93,6 +95,8 @@ def main() -> None:
         more: dict[str, Any] = {"curvature": curvature} if free else {}
         kind = SurrogateFree if free else GaussianVI
         for stream in ("split, 10 stored", "permuted, 784-100"):
+            if (curvature, stream) in done:
+                continue
             begin = time.perf_counter()
             if stream.startswith("split"):
                 found = trials.split_trial(kind(**more), 10, 0, "once")

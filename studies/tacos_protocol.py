@@ -99,10 +99,14 @@ def main() -> None:
         "bayes": GaussianVI(),
         "bayes, 300,000 remembered": GaussianVI(remember=300_000.0),
     }
+    known = [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
+    done = {(line["learner"], line["protocol"]) for line in known}
     data, _ = small(0)
     streams = {"class-incremental": split_by_class(data), "domain-incremental": by_domain(split_by_class(data))}
     for name, rule in rules.items():
         for protocol, stream in streams.items():
+            if (name, protocol) in done:
+                continue
             begin = time.perf_counter()
             line = json.dumps({"learner": name, "protocol": protocol, **trial(rule, stream, 0)})
             print(line, round(time.perf_counter() - begin), flush=True)
