@@ -74,6 +74,7 @@ def test_the_carry_falls_with_what_is_stored() -> None:
     assert carry_for(task._replace(first=True)) == 1
     assert GaussianVI().at(task).carry == found[0]
     assert GaussianVI(carry=7.0).at(task).carry == 7
+    assert GaussianVI(carry=7.0).at(task._replace(first=True)).carry == 1  # there is nothing to carry yet
     assert GaussianVI(remember=1e5).at(task).carry == 1  # without ends of tasks nothing is carried
 
 

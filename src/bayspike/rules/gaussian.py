@@ -65,8 +65,8 @@ class GaussianVI:
     becomes the prior.
     prior_std: how wide a weight may be before anything is known of it; None: so that potentials of a layer in which a
     tenth of the inputs is active have the spread of a threshold. `prior_precision` says the same as 1/std².
-    carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task. None: by what
-    is stored of the earlier tasks, see `carry_for`.
+    carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task (in natural
+    units from the second task on, when there is one). None: by what is stored of the earlier tasks, see `carry_for`.
     observations: c, how many observations the steps of one example are worth; None: the independent ones with
     `remember`, else each step one, as in the paper's objective.
     crowd: how many neurons count as one when evidence is gathered; None: 100 with `remember`, else each for itself.
@@ -147,6 +147,8 @@ class GaussianVI:
         worth = counted if self.observations is None else self.observations
         boundless = self.remember is not None
         carry, crowd = (1.0, CROWD) if boundless else (carry_for(pace), None)
+        if self.carry is not None:  # before a first task has ended nothing is there to be carried
+            carry = 1.0 if pace.first and not boundless else self.carry
         return replace(
             self,
             remember=None,
@@ -154,7 +156,7 @@ class GaussianVI:
             # no more than half is forgotten in one step, however short the memory
             temperature=1 / (worth * max(memory, 2 * weight)),
             horizon=1.0 if boundless else self.horizon,
-            carry=carry if self.carry is None else self.carry,
+            carry=carry,
             by_evidence=self.by_evidence or self.carry is None,
             crowd=crowd if self.crowd is None else self.crowd,
             pull_every=10 if self.pull_every is None else self.pull_every,
