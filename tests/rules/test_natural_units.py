@@ -15,8 +15,9 @@ from bayspike.learning.batch import init_states, pace_of, train_batch
 from bayspike.rules import EWC, BernoulliVI, GaussianVI
 from bayspike.rules.base import Pace
 from bayspike.rules.bernoulli import BernoulliState
+from bayspike.rules.carry import carry_for
 from bayspike.rules.ewc import EWCState
-from bayspike.rules.gaussian import GaussianState, carry_for
+from bayspike.rules.gaussian import GaussianState
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import NetworkConfig, Weights, build
 
@@ -64,18 +65,22 @@ def test_observations_are_those_of_the_filter() -> None:
 
 def test_the_carry_falls_with_what_is_stored() -> None:
     task = Pace(64, 20, 18_000, first=False)
-    found = [carry_for(task._replace(stored=n)) for n in (0, 1, 10, 45, 450)]
+    found = [carry_for(task._replace(stored=n)) for n in (0, 1, 20, 45, 450)]
     assert found[0] == pytest.approx(900 * 0.9)
     assert found[2] == pytest.approx(found[0] / 4)
     assert found == sorted(found, reverse=True)
     assert 1 <= found[-1] < 1.5  # nearly the paper's rule
-    assert carry_for(task._replace(stored=10, share=0.01)) == pytest.approx(found[0] / 9)
+    assert carry_for(task._replace(stored=20, share=0.02)) == pytest.approx(found[0] / 9)
     assert carry_for(task._replace(examples=2000)) == pytest.approx(450)  # a small task has taught less
     assert carry_for(task._replace(first=True)) == 1
     assert GaussianVI().at(task).carry == found[0]
     assert GaussianVI(carry=7.0).at(task).carry == 7
     assert GaussianVI(carry=7.0).at(task._replace(first=True)).carry == 1  # there is nothing to carry yet
     assert GaussianVI(remember=1e5).at(task).carry == 1  # without ends of tasks nothing is carried
+    natural = BernoulliVI(lr=None, temperature=None)
+    assert natural.at(task).carry == found[0]
+    assert natural.at(task._replace(first=True)).carry == 1
+    assert BernoulliVI().at(task).carry is None  # the paper's units: by the letter
 
 
 def test_where_nothing_was_learnt_nothing_is_held() -> None:

@@ -27,6 +27,7 @@ from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors import draws
 from bayspike.posteriors.distributions import Bernoulli
 from bayspike.rules.base import Pace, initial_weights, row_blocks
+from bayspike.rules.carry import carry_at
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
 
@@ -79,7 +80,8 @@ class BernoulliVI:
 
     lr, temperature, tau: η, ρ and τ of the paper; with `lr=None, temperature=None` the rule works in natural units.
     remember: examples remembered, in natural units; None: tasks have ends, at which the posterior becomes the prior.
-    carry: κ. observations: what the steps of one example are worth in natural units; None: by the filter.
+    carry: κ. None: 1, the letter, in the paper's units; in natural ones by what is stored (`bayspike.rules.carry`).
+    observations: what the steps of one example are worth in natural units; None: by the filter.
     init_scale: spread of the first logits around the prior's 0.
     horizon: N of the boundary-free mode (see `GaussianVI`).
     """
@@ -88,7 +90,7 @@ class BernoulliVI:
     temperature: float | None = 1e-6
     tau: float = 1.0
     remember: float | None = None
-    carry: float = 1.0
+    carry: float | None = None
     observations: float | None = None
     init_scale: float = 1.0
     sampling: Literal["neuron", "synapse"] = "synapse"
@@ -112,7 +114,8 @@ class BernoulliVI:
             require_range("remember", self.remember, 0, low_open=True)
         if self.observations is not None:
             require_range("observations", self.observations, 0, low_open=True)
-        require_range("carry", self.carry, 0)
+        if self.carry is not None:
+            require_range("carry", self.carry, 0)
         require_range("tau", self.tau, 0, low_open=True)
         require_range("init_scale", self.init_scale, 0)
         require_range("samples", self.samples, 1)
@@ -133,6 +136,7 @@ class BernoulliVI:
             lr=worth * weight,
             temperature=1 / (worth * max(memory, 2 * weight)),
             horizon=self.horizon if self.remember is None else 1.0,
+            carry=carry_at(pace, self.carry, self.remember is not None),
         )
 
     @property
@@ -146,7 +150,7 @@ class BernoulliVI:
         """How far one step brings the logits to the prior's: ηρ by the letter; with a carry a/(1 + a), a = ηρκ."""
         rate, temperature = self.rate, self.temperature or 0.0
         pull = rate * (temperature if self.horizon is None else temperature / self.horizon)
-        return pull if self.carry == 1 else pull * self.carry / (1 + pull * self.carry)
+        return pull if self.carry in (None, 1) else pull * self.carry / (1 + pull * self.carry)
 
     def init(self, shape: tuple[int, int], generator: torch.Generator) -> BernoulliState:
         logits = initial_weights(shape, self.init_scale, generator)

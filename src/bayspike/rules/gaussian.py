@@ -39,14 +39,13 @@ from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors.distributions import Gaussian
 from bayspike.posteriors.grid import Grid
 from bayspike.rules.base import Pace, block_buffer, initial_weights, row_blocks
+from bayspike.rules.carry import carry_at
 from bayspike.rules.gaussian_draws import SampledPotential, SampledWeights, Scratch
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
 
 CROWD = 100.0
-MOST_CARRY, LARGE_TASK = 900.0, 2000.0  # κ after large tasks with nothing stored; half of it after one of this size
 LITTLE = 0.05  # share of a layer's precision that was learnt at which half of the carry holds
-ENOUGH, ENOUGH_SHARE = 10.0, 0.01  # examples of a class, and share of it, that make a difference when stored
 
 
 class GaussianState(NamedTuple):
@@ -66,7 +65,7 @@ class GaussianVI:
     prior_std: how wide a weight may be before anything is known of it; None: so that potentials of a layer in which a
     tenth of the inputs is active have the spread of a threshold. `prior_precision` says the same as 1/std².
     carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task (in natural
-    units from the second task on, when there is one). None: by what is stored of the earlier tasks, see `carry_for`.
+    units from the second task on). None: by what is stored of the earlier tasks, see `bayspike.rules.carry`.
     observations: c, how many observations the steps of one example are worth; None: the independent ones with
     `remember`, else each step one, as in the paper's objective.
     crowd: how many neurons count as one when evidence is gathered; None: 100 with `remember`, else each for itself.
@@ -146,9 +145,7 @@ class GaussianVI:
         counted = pace.observations if self.remember is not None else float(pace.steps)
         worth = counted if self.observations is None else self.observations
         boundless = self.remember is not None
-        carry, crowd = (1.0, CROWD) if boundless else (carry_for(pace), None)
-        if self.carry is not None:  # before a first task has ended nothing is there to be carried
-            carry = 1.0 if pace.first and not boundless else self.carry
+        crowd = CROWD if boundless else None
         return replace(
             self,
             remember=None,
@@ -156,7 +153,7 @@ class GaussianVI:
             # no more than half is forgotten in one step, however short the memory
             temperature=1 / (worth * max(memory, 2 * weight)),
             horizon=1.0 if boundless else self.horizon,
-            carry=carry,
+            carry=carry_at(pace, self.carry, boundless),
             by_evidence=self.by_evidence or self.carry is None,
             crowd=crowd if self.crowd is None else self.crowd,
             pull_every=10 if self.pull_every is None else self.pull_every,
@@ -290,19 +287,6 @@ class GaussianVI:
 
     def posterior(self, state: GaussianState) -> Gaussian:
         return Gaussian(state.mean, state.precision)
-
-
-def carry_for(pace: Pace) -> float:
-    """κ by what is stored: the less of the past can be shown again, the harder the posterior must hold it.
-
-    In the first task there is no past, and a small task has taught little that could be held. What counts of the stored
-    examples is how many there are of a class, and which share of it they are. The constants were fitted on validation
-    images of split-MNIST and on small digits; with much stored κ is 1, the paper's rule.
-    """
-    if pace.first:
-        return 1.0
-    learnt = 1.0 if pace.examples == math.inf else pace.examples / (pace.examples + LARGE_TASK)
-    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
 
 
 def _pull_mean(
