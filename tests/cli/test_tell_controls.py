@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from bayspike.cli import main
+from bayspike.hardware import nir
 from bayspike.predict.controls import CONTROLS
 from bayspike.runs.models import load_model
 
@@ -33,6 +34,42 @@ def test_pruned_networks_are_judged_by_both_criteria(run: Path, capsys: pytest.C
     ]  # fmt: skip
     assert main(["evaluate", str(run), "--prune", "1.5"]) == 2
     assert "share to prune must lie in [0, 1)" in capsys.readouterr().err
+
+
+def test_a_pruned_committee_is_exported(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Half of the 784 × 16 synapses by each criterion; what is left are those with the largest scores."""
+    learnt = load_model(run).posteriors[0]
+    scores = {
+        "size": learnt.mean().abs(),
+        "signal-to-noise": learnt.mean().abs() * learnt.precision.sqrt(),  # type: ignore[attr-defined]
+    }
+    for by, score in scores.items():
+        out = tmp_path / by
+        command = ["export", str(run), "--out", str(out), "--to", "nir", "--prune", "0.5", "--prune-by", by]
+        assert main([*command, "--examples", "4"]) == 0
+        assert f"50% of the synapses cut by {by}: 6,272 left." in capsys.readouterr().out
+        there = nir.read(out / "member_000.nir").layers[0].weight[0] != 0
+        np.testing.assert_array_equal(there, (score > score.flatten().median()).numpy())
+    assert main(["export", str(run), "--out", str(tmp_path / "chip"), "--prune", "0.9", "--examples", "4"]) == 0
+    assert "µJ" in capsys.readouterr().out
+    price = json.loads((tmp_path / "chip" / "manifest.json").read_text("utf-8"))
+    assert price["metadata"]["pruned"] == 0.9
+    assert price["budget"]["layers"][0]["synapses"] == price["kept_synapses"][0] == 784 * 16 - int(0.9 * 784 * 16)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--prune", "1.5"], "share to prune must lie in [0, 1)"),
+        (["--prune", "0.5", "--to", "packed"], "two bytes for a synapse"),
+        (["--prune-by", "signal-to-noise"], "needs --prune"),
+        (["--prune", "0.5", "--prune-by", "signal-to-noise", "--job", "sgd-seed0"], "prune it by size"),
+    ],
+)
+def test_what_cannot_be_pruned_is_said(run, tmp_path, capsys, arguments, sentence) -> None:
+    assert main(["export", str(run), "--out", str(tmp_path / "no"), *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "no").exists()
 
 
 def test_a_run_keeps_its_controls_and_its_spread(run: Path) -> None:
