@@ -241,10 +241,10 @@ class Export:
         if "kept_synapses" in manifest:
             print(f"{self.prune:.0%} of the synapses cut by {self.prune_by}: {sum(manifest['kept_synapses']):,} left.")
         if "budget" in manifest:
-            price = manifest["budget"]
+            price, cores = manifest["budget"], manifest["budget"]["cores"]
             print(
-                f"By estimate a decision takes {1e6 * price['joules']:.3g} µJ, {price['synaptic_operations']:,.0f} synaptic "
-                f"operations; the weights take {price['bytes']:,} bytes on {price['cores'] or 'too many'} cores."
+                f"By estimate a decision takes {1e6 * price['joules']:.3g} µJ and {price['synaptic_operations']:,.0f} "
+                f"synaptic operations; the weights take {price['bytes']:,} bytes on {cores or 'too many'} cores."
             )
         for warning in manifest.get("warnings", []):
             print(f"warning: {warning}", file=sys.stderr)
