@@ -31,6 +31,8 @@ class Evaluate:
 
     bayspike evaluate runs/demo --controls
 
+    bayspike evaluate runs/demo --prune 0.5 0.75 0.9 0.95 --keep
+
     bayspike evaluate runs/demo --job sgd-seed0 --json
 
     bayspike evaluate runs/demo/checkpoints/bayes-seed0/best.json --dataset mnist --data ~/data
@@ -56,6 +58,9 @@ class Evaluate:
     prune: tuple[float, ...] = ()
     """Judge the network without these shares of its synapses, for example 0.5 0.9 0.95: cut by the posterior's signal
     to noise, and by size alone."""
+    keep: bool = False
+    """With --controls or --prune: judge every finished job of a run (or --job) on the run's own tasks, and keep what
+    comes out in the run, for its summary, its report and its figures."""
     dataset: str | None = None
     """Another data set with the same inputs and classes."""
     data: Path | None = None
@@ -81,6 +86,8 @@ class Evaluate:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
         at_least_one(members=self.members, test_examples=self.test_examples)
         agree(self.own_code, self.dataset)
+        if self.keep:
+            return self._keep()
         model = load_model(self.model, self.job)
         check_committee(model, self.predictor, self.members)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
@@ -114,6 +121,17 @@ class Evaluate:
         kind = " (simulated)" if dataset.simulated else ""
         self._print(verdicts, f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
         return 0
+
+    def _keep(self) -> int:
+        from bayspike.cli.controls import keep_in_run
+        from bayspike.errors import require
+
+        require(bool(self.controls or self.prune), "--keep goes with --controls or --prune: say what to keep.")
+        require(
+            self.dataset is None and self.test_examples is None and self.members is None and not self.json,
+            "--keep judges a run as it was made: leave out --dataset, --test-examples, --members and --json.",
+        )
+        return keep_in_run(self.model, self.job, self.prune, self.controls, self.data)
 
     def _print(self, verdicts: Mapping[str, "Verdict"], title: str) -> None:
         from rich.table import Table

@@ -10,6 +10,7 @@ from bayspike.figures.continual import accuracy_matrices, final_boxes, training_
 from bayspike.figures.examples import top_classes
 from bayspike.figures.online import measures_over_time, risk_coverage_curves
 from bayspike.figures.output import Figure
+from bayspike.figures.pruning import pruning_curves
 from bayspike.figures.two_moons import confidence_maps
 from bayspike.figures.weights import count_means, mean_parameters
 
@@ -22,6 +23,7 @@ __all__ = [
     "foreign_histograms",
     "mean_parameters",
     "measures_over_time",
+    "pruning_curves",
     "reliability_diagrams",
     "risk_coverage_curves",
     "top_classes",

@@ -15,9 +15,9 @@ from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
 from bayspike.predict.by_name import make_predictor
-from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, Point
 from bayspike.runs.checkpoints import evaluation_to_plain
+from bayspike.runs.outcome.asked import controls_of
 from bayspike.runs.outcome.chip import on_chip
 from bayspike.runs.outcome.examination import (
     Examination,
@@ -30,7 +30,7 @@ from bayspike.runs.outcome.examination import (
 )
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.prepare import PreparedJob, stratified, stratified_indices
+from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import unroll
 
@@ -111,7 +111,7 @@ def job_result(
             if matrix is not None and stream.stage_judges is not None and len(matrix) > 1
         },
         "ood": foreign or None,
-        "controls": _controls(config, prepared, learnt, dataset),
+        "controls": controls_of(config, network, learnt, stream, dataset, job.seed),
         "presentations": progress.presentations,
         "replayed": progress.replayed,
         "coreset_examples": stored,
@@ -141,20 +141,6 @@ def _foreign(
     found = detect_foreign(exam.probabilities[-1], done.probabilities[-1], own_members, foreign_members)
     measures = ("auroc", "aupr", "fpr95")
     return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
-
-
-def _controls(config: RunConfig, prepared: PreparedJob, learnt: Any, dataset: Dataset) -> dict[str, Any] | None:
-    """The posterior beside its controls, on some test examples; as many others serve to choose what must be chosen."""
-    count, seed = config.judging.control_examples, prepared.job.seed
-    everything = Concatenated(tuple(task.test for task in prepared.stream.judges))
-    if count == 0 or len(everything) < 2:
-        return None
-    chosen = stratified_indices(everything.labels, min(len(everything), 2 * count), config.data.seed)
-    chosen = chosen[torch.randperm(len(chosen), generator=generator_for(config.data.seed, "controls"))]
-    foreign = None if dataset.foreign is None else stratified(dataset.foreign, count, config.data.seed, "foreign")
-    own, held_out = everything.subset(chosen[: len(chosen) // 2]), everything.subset(chosen[len(chosen) // 2 :])
-    found = judge_controls(prepared.network, learnt, own, foreign, held_out, members=config.judging.members, seed=seed)
-    return {"examples": len(own), "scores": {name: scores._asdict() for name, scores in found.items()}}
 
 
 def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -> Tensor | None:
