@@ -7,6 +7,7 @@ numbers) and `.txt` (the caption), and returns a `Figure` that says where they a
 
 from bayspike.figures.calibration import foreign_histograms, reliability_diagrams
 from bayspike.figures.continual import accuracy_matrices, final_boxes, training_curves
+from bayspike.figures.course import stream_course
 from bayspike.figures.examples import top_classes
 from bayspike.figures.online import measures_over_time, risk_coverage_curves
 from bayspike.figures.output import Figure
@@ -26,6 +27,7 @@ __all__ = [
     "pruning_curves",
     "reliability_diagrams",
     "risk_coverage_curves",
+    "stream_course",
     "top_classes",
     "training_curves",
 ]

@@ -17,6 +17,7 @@ from bayspike import figures
 from bayspike.errors import UserError
 from bayspike.figures import Figure
 from bayspike.metrics import accuracy, confidence_histogram, ece, mean_confidence, reliability_bins, risk_coverage
+from bayspike.report.course import course_of
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
@@ -100,14 +101,19 @@ def training_curves(results: Results) -> Figure | None:
         panels[label] = {
             "epoch": moments,
             "current_task": [each["task"] for each in mine],
-            "accuracy": [[scores["accuracy"] for scores in each["tasks"]] for each in mine],
-            "ece": [[scores["ece"] for scores in each["tasks"]] for each in mine],
+            "accuracy": [[_score(scores, "accuracy") for scores in each["tasks"]] for each in mine],
+            "ece": [[_score(scores, "ece") for scores in each["tasks"]] for each in mine],
         }
     if not panels:
         return None
     return figures.training_curves(
         results.folder, panels, results.task_names, unit="tasks seen", simulated=results.simulated
     )
+
+
+def _score(scores: Mapping[str, Any] | None, name: str) -> float:
+    """NaN where a task was not judged."""
+    return float("nan") if scores is None or scores[name] is None else float(scores[name])
 
 
 def final_boxes(results: Results) -> Figure | None:
@@ -247,6 +253,22 @@ def mean_parameters(results: Results) -> Figure | None:
     return figures.mean_parameters(results.folder, panels, simulated=results.simulated)
 
 
+def course(results: Results) -> Figure | None:
+    """Newest task, last five, all so far, calibration and precision after each task."""
+    panels: dict[str, dict[str, Any]] = {}
+    sampled = False
+    for label, job in results.jobs.items():
+        found = course_of(job, job["headline_predictor"], results.arrays[label].get("precision"))
+        if found is not None:
+            curves = {name: getattr(found, name) for name in ("newest", "last_five", "learnt", "ece")}
+            first = None if found.precision is None else found.precision[:, 0]
+            panels[label] = {**curves, "precision": first}
+            sampled = sampled or found.sampled
+    if not panels:
+        return None
+    return figures.stream_course(results.folder, panels, sampled=sampled, simulated=results.simulated)
+
+
 def pruning(results: Results) -> Figure | None:
     """Accuracy without a share of the synapses, where it was asked for."""
     curves: dict[str, dict[str, Any]] = {}
@@ -301,5 +323,6 @@ FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "top_classes": top_classes,
     "mean_parameters": mean_parameters,
     "confidence_maps": confidence_maps,
+    "course": course,
     "pruning": pruning,
 }

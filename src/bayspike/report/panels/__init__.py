@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
     controls,
+    course,
     figures,
     foreign,
     headline,
@@ -33,6 +34,7 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Foreign inputs", foreign.panel),
     ("Is it the posterior?", controls.panel),
     ("Fewer synapses", pruning.panel),
+    ("Task after task", course.panel),
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),

@@ -13,7 +13,7 @@ LARGEST = 2**53  # whole numbers beyond are none that a run counts
 NUMBER = (float, None)  # NaN is stored as null
 
 SCORES = {"accuracy": NUMBER, "ece": NUMBER, "nll": NUMBER, "brier": NUMBER, "confidence": NUMBER, "examples": int}
-EVALUATION = {"task": int, "batch": int, "predictor": str, "tasks": [SCORES], "overall": SCORES}
+EVALUATION = {"task": int, "batch": int, "predictor": str, "tasks": [(SCORES, None)], "overall": SCORES}
 PROGRESS = {
     "task": int, "batch": int, "presentations": int, "replayed": int, "coresets": int, "evaluations": [EVALUATION],
 }  # fmt: skip

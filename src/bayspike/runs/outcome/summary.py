@@ -22,6 +22,7 @@ from bayspike.storage.plain import differences, to_plain
 from bayspike.storage.sealed import SEAL, check_seal
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
+LAST = 5  # tasks at the end of a long stream
 CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
 
 
@@ -109,9 +110,13 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fixed_point": _fixed_point(results),
         "chip": _chip(results),
         "ood_auroc": _ood(results, headline),
+        "warnings": list(dict.fromkeys(each["sentence"] for one in results for each in one.get("warnings", []))),
         "controls": _controls(results),
         "pruning": _pruning(results),
     }
+    if len(first["task_names"]) > LAST:
+        newest = [[scores["accuracy"] for scores in each["final"][headline]["per_task"][-LAST:]] for each in results]
+        summary["last_five"] = spread([statistics.fmean(values) for values in newest])
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
         summary["continual"] = {name: spread([each.get(name) for each in continual]) for name in CONTINUAL}
