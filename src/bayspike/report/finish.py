@@ -77,7 +77,7 @@ def print_table(run: RunDirectory, console: Console) -> None:
 
 def _published(entry: Mapping[str, Any]) -> list[str]:
     scores = [_percent(entry["accuracy"], entry["accuracy_std"]), _number(entry["ece"], entry["ece_std"])]
-    of = f" ({entry['of']})" if entry["of"] else ""
+    of = f" ({entry['of']})" if entry.get("of") else ""
     return [f"paper: {entry['name']}{of}", entry["predictor"], *scores, "", "", ""]
 
 

@@ -4,7 +4,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from bayspike.report.course import Course, course_of, last_tasks, mean_course
-from bayspike.report.markup import Card, Cards, Cell, Page, Part, Plot, Row, Section, Table, label, rounded, with_spread
+from bayspike.report.markup import (
+    Card,
+    Cards,
+    Cell,
+    Page,
+    Paragraph,
+    Part,
+    Plot,
+    Row,
+    Section,
+    Table,
+    label,
+    rounded,
+    with_spread,
+)
 from bayspike.report.measures import over_seeds, spread_of
 from bayspike.report.panels.headline import published
 from bayspike.report.panels.over_time import DASHES
@@ -14,7 +28,7 @@ CURVES = {
     "newest": "Accuracy of the task just learnt",
     "last_five": "Accuracy of the last five tasks",
     "learnt": "Accuracy of all tasks learnt so far",
-    "ece": "Calibration error of all tasks learnt so far",
+    "ece": "Calibration error of all learnt so far",
 }
 HEAD = (
     "Method",
@@ -54,15 +68,15 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         plot = _precision(course)
         title = f"{_name(comparison, series)}: precision after each task"
         cards.append(Card(title, page.add_plot(plot), simulated=series.run.simulated))
-    lead = (
+    lead = "Final accuracies on all test examples: of every task, of the last five, and of the last one alone."
+    text = (
         "After each task, judged on part of the test examples: the task just learnt, the mean of the last five, and "
         "the mean of all learnt so far"
         + (" (of many tasks the newest five and five more, spread evenly over the others)" if _sampled(found) else "")
-        + ". The table is of the final examination, which looks at every task. Precision: median, and the band in "
-        "which nine tenths of a layer's synapses lie."
+        + ". Precision: median, and the band in which nine tenths of a layer's synapses lie."
     )
-    table: list[Part] = [_table(comparison, found)]
-    return Section("course", "Task after task", lead, [*table, Cards(cards)])
+    parts: list[Part] = [_table(comparison, found), Paragraph(text, heading="While it was learnt"), Cards(cards)]
+    return Section("course", "Task after task", lead, parts)
 
 
 def _sampled(found: Mapping[Series, Course]) -> bool:
