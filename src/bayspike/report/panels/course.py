@@ -22,6 +22,7 @@ from bayspike.report.markup import (
 from bayspike.report.measures import over_seeds, spread_of
 from bayspike.report.panels.headline import published
 from bayspike.report.panels.over_time import DASHES
+from bayspike.report.reading import number
 from bayspike.report.runs import Comparison, Series, simulated_among
 
 CURVES = {
@@ -156,8 +157,8 @@ def _table(comparison: Comparison, found: Mapping[Series, Course]) -> Table:
     for run in comparison.runs:
         for name, entry in published(run.summary.get("paper")):
             if entry.get("of"):
-                accuracy = entry.get("accuracy")
-                cells = [Cell("–"), Cell(with_spread(accuracy, entry.get("accuracy_std"), percent=True), accuracy)]
+                accuracy, std = number(entry.get("accuracy")), number(entry.get("accuracy_std"))
+                cells = [Cell("–"), Cell(with_spread(accuracy, std, percent=True), accuracy)]
                 title = Cell(f"{name}: {entry['of']}", heading=True, tag="paper")
                 rows.append(Row([title, *cells, *[Cell("–")] * (len(HEAD) - 3)]))
     return Table(HEAD, rows, name="course", sortable=True)
