@@ -4,8 +4,8 @@
                                        [--inputs noise digits]
 
 A step is the whole of it: encoding, forward pass, local gradient, update; a layer with ten classes, batch 64, T = 50, a
-full prior and the pull towards it: once a mini-batch (`pull_every=50`), or at every step where it says so. For each
-rule the time of a step is set
+full prior and the pull towards it: once a mini-batch (`pull_every=50`), or at every step where it says so; in natural
+units every ten steps, as they have it by default, with a carry other than 1. For each rule the time of a step is set
 
 - `over_products`  over that of the matrix products the rule cannot avoid, each into memory that is there already;
 - `over_usual`     over that of the same rule written the usual way in PyTorch (see rivals.py);
@@ -57,6 +57,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("ste", "-"): STE(),
     ("bayes", "neuron"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION, pull_every=TIME),
     ("bayes", "neuron, pull at every step"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION),
+    ("bayes", "neuron, natural units, carried"): GaussianVI(carry=30.0),
     ("bayes", "synapse"): GaussianVI(lr=LR, temperature=RHO, prior_precision=PRECISION, sampling="synapse"),
     ("bayes-binary", "neuron"): BernoulliVI(sampling="neuron"),
     ("bayes-binary", "synapse"): BernoulliVI(),
@@ -68,6 +69,7 @@ PRODUCTS = {
     ("ste", "-"): (1, 1),
     ("bayes", "neuron"): (2, 2),
     ("bayes", "neuron, pull at every step"): (2, 2),
+    ("bayes", "neuron, natural units, carried"): (2, 2),
     ("bayes", "synapse"): (1, 2),
     ("bayes-binary", "neuron"): (2, 2),
     ("bayes-binary", "synapse"): (1, 1),

@@ -96,7 +96,59 @@ def foreign(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-KINDS = {"scores": scores, "costs": costs, "chip": chip, "foreign": foreign}
+CONTROLS = {
+    "learnt": "as learnt",
+    "constant": "constant",
+    "permuted": "permuted",
+    "matched": "matched",
+    "zero": "zero",
+    "point": "a point",
+    "noise": "its best noise",
+}
+
+
+def controls(summary: dict[str, Any]) -> str:
+    """Every learner beside its controls; columns that are empty throughout are left out."""
+    head = ["method", "spread", "accuracy %", "ECE", "NLL", "foreign, by mutual information", "foreign, by entropy"]
+    lines = []
+    for label, entry in summary["methods"].items():
+        for name, shown in CONTROLS.items():
+            found = (entry.get("controls") or {}).get(name)
+            if found:
+                lines.append(
+                    [
+                        label,
+                        shown,
+                        spread(found["accuracy"], 2, 100),
+                        spread(found["ece"], 4),
+                        spread(found["nll"], 3),
+                        spread(found["auroc_mutual_information"], 3),
+                        spread(found["auroc_entropy"], 3),
+                    ]
+                )
+    if not lines:
+        return "No controls were judged: `bayspike evaluate RUN --controls --keep` does so, then copy its summary.json."
+    columns = [k for k in range(len(head)) if any(line[k] for line in lines)]
+    table = ["| " + " | ".join(head[k] for k in columns) + " |", "|" + "---|" * len(columns)]
+    return "\n".join(table + ["| " + " | ".join(line[k] for k in columns) + " |" for line in lines])
+
+
+def pruning(summary: dict[str, Any]) -> str:
+    """Accuracy without a share of the synapses, by the order in which they were cut."""
+    methods = {label: entry["pruning"] for label, entry in summary["methods"].items() if entry.get("pruning")}
+    shares = sorted({row["pruned"] for rows in methods.values() for row in rows if row["pruned"]})
+    lines = ["| method | cut by | " + " | ".join(f"{100 * share:g} % cut" for share in (0, *shares)) + " |"]
+    lines.append("|" + "---|" * (3 + len(shares)))
+    for label, rows in methods.items():
+        by_place = {(row["pruned"], row["by"]): spread(row["accuracy"], 2, 100) for row in rows}
+        for order, shown in (("size", "size"), ("signal", "signal to noise")):
+            if any(by == order for _, by in by_place):
+                cells = [by_place.get((0, ""), ""), *(by_place.get((share, order), "") for share in shares)]
+                lines.append(f"| {label} | {shown} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+KINDS = {"controls": controls, "pruning": pruning, "scores": scores, "costs": costs, "chip": chip, "foreign": foreign}
 
 
 def fill(page: str, summaries: Path) -> str:

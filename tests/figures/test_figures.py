@@ -50,7 +50,19 @@ EXAMPLE = {
 }
 SERIES = {"accuracy": [0.2, 0.5, 0.9], "ece": [0.3, 0.2, 0.1], "confidence": [0.4, 0.6, 0.8]}
 
+COURSE = {
+    "newest": [0.9, 0.8, 0.85], "last_five": [0.9, 0.7, 0.6], "learnt": [0.9, 0.7, 0.6],
+    "ece": [0.1, float("nan"), 0.05], "precision": [[10, 12, 90], [11, 20, 200], [12, 40, 900]],
+}  # fmt: skip
+PRUNED = {"share": [0, 0.5, 0.95], "accuracy": [0.9, 0.91, 0.6]}
+
 DRAW: dict[str, Callable[..., figures.Figure]] = {
+    "course": lambda d, **k: figures.stream_course(
+        d, {"Bayes": COURSE, "Freq": {**COURSE, "precision": None}}, sampled=True, **k
+    ),
+    "pruning": lambda d, **k: figures.pruning_curves(
+        d, {"Bayes": {"size": PRUNED, "signal": PRUNED}, "Freq": {"size": PRUNED}}, **k
+    ),
     "maps": lambda d, **k: figures.confidence_maps(
         d, {"Real": {"Freq": GRID, "Bayes": GRID / 2}, "Binary": {"Freq": GRID}}, POINTS, LABELS, (0, 1, 0, 1), **k
     ),

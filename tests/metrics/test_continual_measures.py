@@ -78,6 +78,22 @@ def test_unmeasured_future_is_allowed_where_unused() -> None:
         forward_transfer(matrix, torch.zeros(3))
 
 
+def test_tasks_not_looked_at_now_and_then_are_left_out() -> None:
+    """Four tasks; of the first, 0.9 and 0.6 were measured before its last 0.5, of the second 0.8 and then 0.7."""
+    nan = float("nan")
+    matrix = torch.tensor(
+        [[0.9, nan, nan, nan], [nan, 0.8, nan, nan], [0.6, nan, 0.7, nan], [0.5, 0.7, 0.6, 0.9]], dtype=torch.float64
+    )
+    assert forgetting(matrix) == pytest.approx(((0.9 - 0.5) + (0.8 - 0.7) + (0.7 - 0.6)) / 3)
+    assert backward_transfer(matrix) == pytest.approx(-(0.4 + 0.1 + 0.1) / 3)
+    assert plasticity(matrix) == pytest.approx((0.9 + 0.8 + 0.7 + 0.9) / 4)
+    for place in ((1, 1), (3, 0)):
+        broken = matrix.clone()
+        broken[place] = nan
+        with pytest.raises(UserError, match="NaN"):
+            forgetting(broken)
+
+
 def test_bad_matrices_are_refused() -> None:
     with pytest.raises(UserError, match="stage_tasks"):
         forgetting(torch.zeros(3, 2))

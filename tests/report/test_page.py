@@ -28,8 +28,8 @@ def copy(run: Path, to: Path) -> Path:
 
 def test_every_panel_that_has_data_is_there(report: Path) -> None:
     assert sections(parse(report.read_text())) == [
-        "results", "stream", "reliability", "over-time", "sets", "foreign", "training", "matrices", "parameters",
-        "provenance",
+        "results", "stream", "reliability", "over-time", "sets", "foreign", "course", "training", "matrices",
+        "parameters", "provenance",
     ]  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,6 +14,7 @@ from bayspike.cli.checks import agree, at_least_one, check_committee
 if TYPE_CHECKING:
     from bayspike.continual.protocol import Scores
     from bayspike.data.base import Dataset
+    from bayspike.posteriors.distributions import Posterior
     from bayspike.runs.models import Model
     from bayspike.runs.outcome.evaluation import Verdict
 
@@ -29,6 +30,8 @@ class Evaluate:
     bayspike evaluate runs/demo --coverage 0.9 --temperature
 
     bayspike evaluate runs/demo --controls
+
+    bayspike evaluate runs/demo --prune 0.5 0.75 0.9 0.95 --keep
 
     bayspike evaluate runs/demo --job sgd-seed0 --json
 
@@ -55,6 +58,9 @@ class Evaluate:
     prune: tuple[float, ...] = ()
     """Judge the network without these shares of its synapses, for example 0.5 0.9 0.95: cut by the posterior's signal
     to noise, and by size alone."""
+    keep: bool = False
+    """With --controls or --prune: judge every finished job of a run (or --job) on the run's own tasks, and keep what
+    comes out in the run, for its summary, its report and its figures."""
     dataset: str | None = None
     """Another data set with the same inputs and classes."""
     data: Path | None = None
@@ -80,6 +86,8 @@ class Evaluate:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
         at_least_one(members=self.members, test_examples=self.test_examples)
         agree(self.own_code, self.dataset)
+        if self.keep:
+            return self._keep()
         model = load_model(self.model, self.job)
         check_committee(model, self.predictor, self.members)
         dataset = load_data_of(model, self.data, self.dataset, self.test_examples)
@@ -113,6 +121,17 @@ class Evaluate:
         kind = " (simulated)" if dataset.simulated else ""
         self._print(verdicts, f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
         return 0
+
+    def _keep(self) -> int:
+        from bayspike.cli.controls import keep_in_run
+        from bayspike.errors import require
+
+        require(bool(self.controls or self.prune), "--keep goes with --controls or --prune: say what to keep.")
+        require(
+            self.dataset is None and self.test_examples is None and self.members is None and not self.json,
+            "--keep judges a run as it was made: leave out --dataset, --test-examples, --members and --json.",
+        )
+        return keep_in_run(self.model, self.job, self.prune, self.controls, self.data)
 
     def _print(self, verdicts: Mapping[str, "Verdict"], title: str) -> None:
         from rich.table import Table
@@ -170,6 +189,8 @@ class Export:
 
     bayspike export runs/demo --to nir --members 3 --out graphs
 
+    bayspike export runs/demo --prune 0.75 --out sparse
+
     bayspike export runs/demo --to packed --out small
     """
 
@@ -183,6 +204,10 @@ class Export:
     """Which job of a run."""
     members: int | None = None
     """Networks of the committee; by default as in the run (one for frequentist methods)."""
+    prune: float | None = None
+    """Cut this share of every layer's synapses, for example 0.75: fewer operations, less energy and memory."""
+    prune_by: Literal["size", "signal-to-noise"] = "size"
+    """Cut the smallest weights, or those whose posterior is least sure that they are not zero."""
     examples: int = 16
     """Test examples of the self-test."""
     own_code: bool = False
@@ -209,15 +234,14 @@ class Export:
         agree(self.own_code)
         model = load_model(self.model, self.job)
         check_committee(model, (), self.members)
+        posteriors = self._pruned(model.posteriors)
         if self.to == "packed":
             written = save_packed(self.out, model.about, model.posteriors, force=self.force)
             print(f"The posterior in {written:,} bytes, two a synapse, in {self.out}: evaluate or predict with it.")
             return 0
         bayesian = method(model.method).bayesian
         members = self.members or (int(model.about["members"]) if bayesian else 1)
-        committee = make_predictor(
-            "committee", model.network, model.posteriors, members, committee_generator(self.seed)
-        )
+        committee = make_predictor("committee", model.network, posteriors, members, committee_generator(self.seed))
         assert isinstance(committee, Committee)
         test = load_data_of(model, self.data, None, self.examples, learnt_too=True).test
         spikes = test.spikes(torch.arange(len(test)), torch.Generator().manual_seed(self.seed))
@@ -228,13 +252,37 @@ class Export:
             self.to,
             spikes=spikes.numpy(),
             labels=test.labels.numpy(),
-            metadata={"method": model.method, "dataset": model.about["name"], "classes": model.classes},
+            metadata={"method": model.method, "dataset": model.about["name"], "classes": model.classes, **self._cut()},
             force=self.force,
         )
         print(f"{members} network(s) as {self.to} in {self.out}, checked against their self-test.")
+        if "kept_synapses" in manifest:
+            print(f"{self.prune:.0%} of the synapses cut by {self.prune_by}: {sum(manifest['kept_synapses']):,} left.")
+        if "budget" in manifest:
+            price, cores = manifest["budget"], manifest["budget"]["cores"]
+            print(
+                f"By estimate a decision takes {1e6 * price['joules']:.3g} µJ and {price['synaptic_operations']:,.0f} "
+                f"synaptic operations; the weights take {price['bytes']:,} bytes on {cores or 'too many'} cores."
+            )
         for warning in manifest.get("warnings", []):
             print(f"warning: {warning}", file=sys.stderr)
         return 0
+
+    def _pruned(self, posteriors: Sequence["Posterior"]) -> Sequence["Posterior"]:
+        from bayspike.errors import require
+        from bayspike.posteriors.pruning import prune
+
+        require(self.prune is not None or self.prune_by == "size", "--prune-by needs --prune: say how much to cut.")
+        if self.prune is None:
+            return posteriors
+        require(
+            self.to != "packed",
+            "--prune is for chips and graphs: a packed posterior takes two bytes for a synapse, cut or not.",
+        )
+        return prune(posteriors, self.prune, "size" if self.prune_by == "size" else "signal")
+
+    def _cut(self) -> dict[str, Any]:
+        return {} if self.prune is None else {"pruned": self.prune, "pruned_by": self.prune_by}
 
 
 def load_data_of(

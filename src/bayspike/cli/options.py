@@ -6,7 +6,7 @@ from typing import Any, Literal
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
     "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits", "permuted-mnist",
-    "folder",
+    "rotated-mnist", "drifting-mnist", "folder",
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
@@ -66,6 +66,8 @@ class TrainingFlags:
     """Share of the learning rate that is taken off, linearly, over each task."""
     evidence: Literal["always", "once"] | None = None
     """Whether a replayed example raises precisions again (the paper's objective), or counts once."""
+    judge: Literal["all", "learnt"] | None = None
+    """Which tasks are judged during training: all, or those learnt so far (of many the newest five and five more)."""
     augment: str | None = None
     """Small changes to what is learnt from, as in "shift=2,drop=0.1,jitter=1"; for all methods alike."""
 

@@ -26,6 +26,8 @@ from bayspike.seeds import generator_for, seed_for
 from bayspike.spiking.network import Network
 
 Evidence = Literal["always", "once"]
+Judged = Literal["all", "learnt"]
+NEWEST, SPREAD = 5, 5  # tasks that are judged of many: the last ones, and some between the first and those
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class StreamConfig:
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     evidence: "always" is the paper's objective, in which a replayed example raises precisions again; with "once" it
     moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
+    judge: which tasks are judged during training: "all", or those "learnt" so far, of many the newest five and five
+    more spread evenly over the others, so that judging costs the same after every task however many there are.
     augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
@@ -50,6 +54,7 @@ class StreamConfig:
     burn_in: int = 0
     anneal: float = 0.0
     evidence: Evidence = "always"
+    judge: Judged = "all"
     seed: int = 0
     augment: Augment | None = None
 
@@ -65,6 +70,7 @@ class StreamConfig:
         for name, value, choices in (
             ("replay", self.replay, get_args(Mixing)),
             ("evidence", self.evidence, get_args(Evidence)),
+            ("judge", self.judge, get_args(Judged)),
             ("coreset_selection", self.coreset_selection, get_args(Selection)),
         ):
             require(value in choices, f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
@@ -81,14 +87,18 @@ class Scores(NamedTuple):
     examples: int
 
 
+_NAN = float("nan")
+UNJUDGED = Scores(_NAN, _NAN, _NAN, _NAN, _NAN, 0)  # stands for a task that was not looked at
+
+
 class Evaluation(NamedTuple):
-    """All tasks judged at one moment by one predictor."""
+    """The tasks judged at one moment by one predictor."""
 
     task: int  # the task being learnt, or just learnt
     batch: int  # mini-batches of it presented so far; 0 before the first of all: the untrained network
     predictor: str
-    tasks: tuple[Scores, ...]  # in the order of Stream.judges
-    overall: Scores  # all test examples together
+    tasks: tuple[Scores, ...]  # in the order of Stream.judges; UNJUDGED where one was left out
+    overall: Scores  # all test examples that were looked at together
 
 
 # posteriors, judges, seed -> for every predictor the scores of each task and of all together
@@ -146,10 +156,10 @@ def run_stream(
         "be learnt: learn one more task with bayspike.continual.extend.",
     )
     if evaluate is not None and now.task == 0 and now.batch == 0 and not now.evaluations:
-        now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate))
+        now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate, stream.stage_judges))
     while now.task < len(stream.tasks):
         parts = Parts(stream, now.task, now.coresets)
-        now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch)
+        now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch, stream.stage_judges)
         now = end_task(network, rule, stream.tasks[now.task].train, config, now)
     return now
 
@@ -175,8 +185,12 @@ def run_task(
     judges: Sequence[Task] = (),
     evaluate: Evaluate | None = None,
     on_batch: OnBatch | None = None,
+    stages: Sequence[int] | None = None,
 ) -> Progress:
-    """All mini-batches of one task, or those that are left: `parts` are its examples, then each stored set."""
+    """All mini-batches of one task, or those that are left: `parts` are its examples, then each stored set.
+
+    `stages` names the judge of every task, where each has one.
+    """
     plan = plan_for(parts, config, now.task)
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
     paced = rule.at(_pace(network, config, plan, parts)) if isinstance(rule, Paced) else rule
@@ -197,7 +211,7 @@ def run_task(
             replayed=now.replayed + int((sources > 0).sum()),
         )
         if evaluate is not None and now.batch in moments:
-            now = replace(now, evaluations=now.evaluations + _judge(rule, judges, config, now, evaluate))
+            now = replace(now, evaluations=now.evaluations + _judge(rule, judges, config, now, evaluate, stages))
         if on_batch is not None:
             on_batch(now, report, plan)
     return now
@@ -232,11 +246,30 @@ def anneal(rule: Rule, share: float) -> Rule:
 
 
 def _judge(
-    rule: Rule, judges: Sequence[Task], config: StreamConfig, now: Progress, evaluate: Evaluate
+    rule: Rule,
+    judges: Sequence[Task],
+    config: StreamConfig,
+    now: Progress,
+    evaluate: Evaluate,
+    stages: Sequence[int] | None,
 ) -> tuple[Evaluation, ...]:
     seed = seed_for(config.seed, "judge", now.task, now.batch)
-    verdicts = evaluate(posteriors(rule, now.states), judges, seed)
-    return tuple(Evaluation(now.task, now.batch, name, *scores) for name, scores in verdicts.items())
+    places = range(len(judges)) if config.judge == "all" or stages is None else judged_places(stages[: now.task + 1])
+    found = []
+    for name, (scores, overall) in evaluate(posteriors(rule, now.states), [judges[k] for k in places], seed).items():
+        everyone = [UNJUDGED] * len(judges)
+        for place, each in zip(places, scores, strict=True):
+            everyone[place] = each
+        found.append(Evaluation(now.task, now.batch, name, tuple(everyone), overall))
+    return tuple(found)
+
+
+def judged_places(learnt: Sequence[int]) -> list[int]:
+    """Of the judges of the tasks so far, in the order they were learnt: the newest, and some spread over the others."""
+    once = list(dict.fromkeys(reversed(learnt)))[::-1]  # one that came back is as new as its last time
+    older, newest = once[:-NEWEST], once[-NEWEST:]
+    chosen = {round(k) for k in torch.linspace(0, len(older) - 1, SPREAD).tolist()} if older else set()
+    return sorted([older[k] for k in chosen] + newest)
 
 
 def end_task(network: Network, rule: Rule, train: Samples, config: StreamConfig, now: Progress) -> Progress:
@@ -339,6 +372,12 @@ def summarise(stream: Stream, evaluations: Sequence[Evaluation], predictor: str)
     if stream.stage_judges is None:
         nan = float("nan")
         return ContinualSummary(float(matrix[-1].mean()), nan, nan, None, nan)
-    untrained = [e for e in evaluations if e.predictor == predictor and e.task == 0 and e.batch == 0]
-    baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
-    return summarise_continual(matrix, baseline, stream.stage_judges)
+    return summarise_continual(matrix, untrained_accuracy(evaluations, predictor), stream.stage_judges)
+
+
+def untrained_accuracy(evaluations: Sequence[Evaluation], predictor: str) -> Tensor | None:
+    """Accuracy of the untrained network on every judge; None where not all of them were looked at."""
+    first = next((e for e in evaluations if e.predictor == predictor and e.task == 0 and e.batch == 0), None)
+    if first is None or UNJUDGED in first.tasks:
+        return None
+    return torch.tensor([scores.accuracy for scores in first.tasks])

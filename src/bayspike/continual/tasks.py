@@ -210,8 +210,12 @@ def permuted(dataset: Dataset, count: int, seed: int = 0) -> Stream:
     return Stream(tuple(tasks), len(dataset.classes))
 
 
-def drifting(dataset: Dataset, count: int, share: float = 0.1, seed: int = 0) -> Stream:
-    """`count` tasks of the same classes; from each to the next, `share` of the inputs change places."""
+def drifting(dataset: Dataset, count: int, share: float = 0.1, seed: int = 0, apart: bool = False) -> Stream:
+    """`count` tasks of the same classes; from each to the next, `share` of the inputs change places.
+
+    With `apart` each task has a part of the training samples of its own, so that the stream shows every sample once: a
+    drift without boundaries, cut into chunks so that one can look at it.
+    """
     require_range("count", count, 1)
     require_range("share", share, 0, 1)
     generator = torch.Generator().manual_seed(seed)
@@ -222,7 +226,18 @@ def drifting(dataset: Dataset, count: int, share: float = 0.1, seed: int = 0) ->
         source = sources[-1].clone()
         source[moving] = source[moving.roll(1)]  # in a cycle, so each of them really moves
         sources.append(source)
-    tasks = [_remapped_task(f"drift {k}", dataset, source) for k, source in enumerate(sources)]
+    parts = [dataset.train] * count
+    if apart:
+        require(
+            len(dataset.train) >= count,
+            f"{len(dataset.train)} training samples cannot be parted into {count} chunks: have fewer chunks.",
+        )
+        order = torch.randperm(len(dataset.train), generator=generator)
+        parts = [dataset.train.subset(order[k::count]) for k in range(count)]
+    tasks = [
+        Task(f"drift {k}", Remapped(part, source), Remapped(dataset.test, source))
+        for k, (part, source) in enumerate(zip(parts, sources, strict=True))
+    ]
     return Stream(tuple(tasks), len(dataset.classes))
 
 

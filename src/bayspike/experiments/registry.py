@@ -3,11 +3,13 @@
 from bayspike.errors import UserError, hint
 from bayspike.experiments import (
     digits,
+    drifting_mnist,
     dvs_gestures,
     folder,
     mnist_dvs,
     permuted_mnist,
     poker_dvs,
+    rotated_mnist,
     split_mnist,
     split_nmnist,
     two_moons,
@@ -25,6 +27,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         poker_dvs,
         digits,
         permuted_mnist,
+        rotated_mnist,
+        drifting_mnist,
         folder,
     )
 }

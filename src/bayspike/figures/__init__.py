@@ -7,9 +7,11 @@ numbers) and `.txt` (the caption), and returns a `Figure` that says where they a
 
 from bayspike.figures.calibration import foreign_histograms, reliability_diagrams
 from bayspike.figures.continual import accuracy_matrices, final_boxes, training_curves
+from bayspike.figures.course import stream_course
 from bayspike.figures.examples import top_classes
 from bayspike.figures.online import measures_over_time, risk_coverage_curves
 from bayspike.figures.output import Figure
+from bayspike.figures.pruning import pruning_curves
 from bayspike.figures.two_moons import confidence_maps
 from bayspike.figures.weights import count_means, mean_parameters
 
@@ -22,8 +24,10 @@ __all__ = [
     "foreign_histograms",
     "mean_parameters",
     "measures_over_time",
+    "pruning_curves",
     "reliability_diagrams",
     "risk_coverage_curves",
+    "stream_course",
     "top_classes",
     "training_curves",
 ]

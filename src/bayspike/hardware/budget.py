@@ -7,13 +7,16 @@ Sources:
   38(1), 2018; the axon and memory limits are those that nengo-loihi checks against);
 - energy per operation: `bayspike.metrics.LOIHI` (the same article, Table 2).
 
-Assumptions: dense 8-bit weights and no memory for indices, zero weights included, so memory and cores are a floor; a
-neuron's axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. An input
-spike costs one operation per non-zero synapse, and every neuron is updated at every step. Left out: static power,
-routing between cores, input and output, the host's read-out.
+Assumptions: 8-bit weights, without indices where all synapses are there, so memory and cores are a floor; a neuron's
+axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. Synapses that were cut
+are not there: a core then holds the rest as a list, 8 bits of weight and the number of a neuron of the core each,
+or all of them as before where that takes less; an input without synapses needs no axon. An input spike costs one
+operation per non-zero synapse, and every neuron is updated at every step. Left out: static power, routing between
+cores, input and output, the host's read-out.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -44,6 +47,7 @@ class LayerMemory:
     bytes: int
     cores: int | None
     problem: str | None = None
+    cut: int = 0  # synapses that are not there
 
 
 @dataclass(frozen=True)
@@ -73,10 +77,14 @@ def budget(
     runs: list[LayerRun],
     limits: ChipLimits | None = None,
     energy: ChipEnergy = LOIHI,
+    kept: Sequence[NDArray[np.bool_]] | None = None,
 ) -> Budget:
-    """The price of `network` deciding on `spikes` `(time, batch, inputs)`, of which `runs` is the result."""
+    """The price of `network` deciding on `spikes` `(time, batch, inputs)`, of which `runs` is the result.
+
+    `kept` says for each layer, `(neurons, pre)`, which synapses are there; by default all, zero weights included.
+    """
     limits = limits or ChipLimits()
-    layers = _place(network, limits)
+    layers = _place(network, limits, kept)
     time, batch = spikes.shape[:2]
     arriving = [np.broadcast_to(spikes, (network.members, *spikes.shape)), *(done.spikes for done in runs[:-1])]
     operations = emitted = 0.0
@@ -104,33 +112,43 @@ def budget(
     )
 
 
-def _place(network: FixedPointNetwork, limits: ChipLimits) -> tuple[LayerMemory, ...]:
+def _place(
+    network: FixedPointNetwork, limits: ChipLimits, kept: Sequence[NDArray[np.bool_]] | None
+) -> tuple[LayerMemory, ...]:
     """Cores of each layer, from the last to the first: a neuron's axons depend on the cores of the layer above."""
     placed: list[LayerMemory] = []
     cores_above = 1  # the last layer's spikes leave the chip by one axon each
-    for layer in reversed(network.layers):
-        placed.append(_place_layer(layer, cores_above, limits))
+    for index, layer in reversed(list(enumerate(network.layers))):
+        fan_in = layer.inputs + (layer.neurons if layer.recurrent is not None else 0)
+        there = np.ones((layer.neurons, fan_in), np.bool_) if kept is None else kept[index]
+        placed.append(_place_layer(layer, there, cores_above, limits))
         cores_above = placed[-1].cores or 1
     return tuple(reversed(placed))
 
 
-def _place_layer(layer: FixedPointLayer, cores_above: int, limits: ChipLimits) -> LayerMemory:
-    fan_in = layer.inputs + (layer.neurons if layer.recurrent is not None else 0)
-    synapses = layer.neurons * fan_in
-    if fan_in > limits.input_axons_per_core:
-        problem = f"{fan_in} inputs exceed the {limits.input_axons_per_core} input axons of a core"
-        return LayerMemory(layer.neurons, synapses, synapses, None, problem)
+def _place_layer(layer: FixedPointLayer, there: NDArray[np.bool_], cores_above: int, limits: ChipLimits) -> LayerMemory:
+    axons, synapses = int(there.any(axis=0).sum()), int(there.sum())
+    cut = there.size - synapses
+    if axons > limits.input_axons_per_core:
+        problem = f"{axons} inputs exceed the {limits.input_axons_per_core} input axons of a core"
+        return LayerMemory(layer.neurons, synapses, synapses, None, problem, cut)
     for cores in range(1, layer.neurons + 1):
         neurons = math.ceil(layer.neurons / cores)
         reached = cores_above + (cores if layer.recurrent is not None else 0)
-        if (
-            neurons <= limits.neurons_per_core
-            and neurons * fan_in <= limits.synapse_bytes_per_core
-            and neurons * reached <= limits.output_axons_per_core
-        ):
-            return LayerMemory(layer.neurons, synapses, synapses, cores)
+        if neurons > limits.neurons_per_core or neurons * reached > limits.output_axons_per_core:
+            continue
+        sizes = _core_bytes(there, neurons)
+        if max(sizes) <= limits.synapse_bytes_per_core:
+            return LayerMemory(layer.neurons, synapses, sum(sizes), cores, cut=cut)
     problem = "the axons or the synapses of a single neuron exceed a core"
-    return LayerMemory(layer.neurons, synapses, synapses, None, problem)
+    return LayerMemory(layer.neurons, synapses, synapses, None, problem, cut)
+
+
+def _core_bytes(there: NDArray[np.bool_], neurons: int) -> list[int]:
+    """Bytes of synapses of every core with so many neurons, each in the form that takes less."""
+    listed_bits = 8 + math.ceil(math.log2(neurons)) if neurons > 1 else 8
+    parts = [there[first : first + neurons] for first in range(0, len(there), neurons)]
+    return [min(part.size, math.ceil(int(part.sum()) * listed_bits / 8)) for part in parts]
 
 
 def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8]) -> float:

@@ -20,8 +20,14 @@ RATE_CHANGE = 0.5  # relative change of a layer's rate against float weights
 ACCUMULATOR_LIMIT = 2**15 - 1  # Lava declares the synaptic accumulator as 16 bits
 
 
-def warnings(rounded: Rounded, runs: Sequence[LayerRun], float_rates: Sequence[float] | None = None) -> list[str]:
-    """What looks wrong in `runs` of the rounded network; `float_rates` are those of each layer before rounding."""
+def warnings(
+    rounded: Rounded,
+    runs: Sequence[LayerRun],
+    float_rates: Sequence[float] | None = None,
+    kept: Sequence[NDArray[np.bool_]] | None = None,
+) -> list[str]:
+    """What looks wrong in `runs` of the rounded network; `float_rates` are those of each layer before rounding, `kept`
+    says which synapses of each layer are there."""
     found = []
     for index, (layer, done) in enumerate(zip(rounded.network.layers, runs, strict=True)):
         where = f"layer {index}"
@@ -55,7 +61,8 @@ def warnings(rounded: Rounded, runs: Sequence[LayerRun], float_rates: Sequence[f
                 f"{where}: the input of a step reached {done.largest_input}, beyond 16 bits; "
                 f"use a lower weight exponent or fewer inputs at once."
             )
-        zeros = float((layer.weight == 0).mean())
+        there = layer.weight if kept is None else layer.weight[:, kept[index][:, : layer.inputs]]
+        zeros = float((there == 0).mean()) if there.size else 0.0
         if zeros > MOSTLY:
             found.append(
                 f"{where}: rounding made {zeros:.0%} of the weights zero; clip the few largest weights, "

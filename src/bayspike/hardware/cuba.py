@@ -58,6 +58,11 @@ class CubaLayer:
     def inputs(self) -> int:
         return int(self.weight.shape[2])
 
+    @property
+    def kept(self) -> NDArray[np.bool_]:
+        """Which synapses are there, `(neurons, pre)`: one whose weight is 0 in every member was cut."""
+        return synapses_there(self.weight, self.recurrent)
+
 
 @dataclass(frozen=True)
 class CubaNetwork:
@@ -73,6 +78,13 @@ class CubaNetwork:
     @property
     def inputs(self) -> int:
         return self.layers[0].inputs
+
+
+def synapses_there(weight: NDArray[np.generic], recurrent: NDArray[np.generic] | None) -> NDArray[np.bool_]:
+    """Which synapses of a layer are not 0 in some member, `(neurons, pre)`."""
+    parts = [weight] if recurrent is None else [weight, recurrent]
+    there: NDArray[np.bool_] = np.concatenate([(part != 0).any(axis=0) for part in parts], axis=1)
+    return there
 
 
 def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:

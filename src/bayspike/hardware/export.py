@@ -8,7 +8,9 @@
                              spikes are bits (`numpy.packbits` along the neurons)
 
 `verify` checks the checksums and runs the files themselves on the self-test input. Integers must answer
-with every bit; NIR is run in double precision, where the order of a sum may tip one spike in a thousand.
+with every bit; NIR is run in double precision, where the order of a sum may tip one spike in a thousand. A synapse
+whose weight is exactly 0 in every member was cut: the manifest counts those that are left (`kept_synapses`), the budget
+has no room for the others, and `verify` refuses files that hold more.
 """
 
 import json
@@ -26,7 +28,7 @@ from bayspike.errors import UserError, require
 from bayspike.hardware import lava, nir
 from bayspike.hardware.budget import budget
 from bayspike.hardware.check import float_run, precision, warnings
-from bayspike.hardware.cuba import CubaNetwork, from_network
+from bayspike.hardware.cuba import CubaNetwork, from_network, synapses_there
 from bayspike.hardware.files import (
     load_network,
     load_self_test,
@@ -35,7 +37,7 @@ from bayspike.hardware.files import (
     sha256,
     write_bytes,
 )
-from bayspike.hardware.fixed_point import check_binary_spikes, read_out, run
+from bayspike.hardware.fixed_point import FixedPointNetwork, check_binary_spikes, read_out, run
 from bayspike.hardware.rounding import Rounded, to_fixed_point
 from bayspike.spiking.filters import DoubleExponential
 from bayspike.spiking.network import Network
@@ -85,6 +87,8 @@ def export(
     check_binary_spikes(spikes, network.inputs)
     require(spikes.shape[0] > 0 and spikes.shape[1] > 0, "the self-test needs at least one step of one example.")
     test = np.ascontiguousarray(spikes.astype(np.uint8))
+    kept = [int(layer.kept.sum()) for layer in committee.layers]
+    pruned = any(count < layer.kept.size for count, layer in zip(kept, committee.layers, strict=True))
     with replacing_folder(out) as staging:
         if to == "nir":
             details = _write_nir(staging, committee, test)
@@ -99,6 +103,7 @@ def export(
             "inputs": committee.inputs,
             "neurons": [layer.neurons for layer in committee.layers],
             "delay": "one time-step for each layer" if to != "nir" else "none between layers; see the documentation",
+            **({"kept_synapses": kept} if pruned else {}),
             **details,
             "metadata": dict(metadata or {}),
             "files": {
@@ -122,7 +127,12 @@ def verify(directory: Path) -> Verified:
         _listed(directory, manifest, "selftest.safetensors"), manifest["inputs"], manifest["neurons"][-1]
     )
     to, members = manifest["format"], manifest["members"]
-    answer, allowed = _rerun(directory, manifest, test)
+    answer, allowed, synapses = _rerun(directory, manifest, test)
+    kept = manifest.get("kept_synapses", synapses)
+    require(
+        all(found <= wanted for found, wanted in zip(synapses, kept, strict=True)),
+        f"{directory} was pruned to {kept} synapses, but its files hold {synapses}; export again.",
+    )
     require(
         answer.shape == expected.shape,
         f"{directory} answers its self-test with the shape {answer.shape} instead of {expected.shape}.",
@@ -158,6 +168,7 @@ def read_manifest(directory: Path) -> dict[str, Any]:
         and all(_count(each) for each in (manifest["members"], manifest["inputs"], *manifest["neurons"]))
         and isinstance(manifest.get("files"), dict)
         and all(isinstance(e, dict) and isinstance(e.get("sha256"), str) for e in manifest["files"].values())
+        and _kept_soundly(manifest)
     )
     require(sound, f"{path} is not a manifest of this program; export again.")
     require(
@@ -175,6 +186,15 @@ def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MOST_OF_ANYTHING
 
 
+def _kept_soundly(manifest: dict[str, Any]) -> bool:
+    kept = manifest.get("kept_synapses")
+    return kept is None or (
+        isinstance(kept, list)
+        and len(kept) == len(manifest["neurons"])
+        and all(isinstance(each, int) and not isinstance(each, bool) and each >= 0 for each in kept)
+    )
+
+
 def _write_integers(
     staging: Path,
     to: Format,
@@ -183,7 +203,7 @@ def _write_integers(
     test: NDArray[np.uint8],
     labels: NDArray[np.integer] | None,
 ) -> dict[str, Any]:
-    network = rounded.network
+    network, kept = rounded.network, [layer.kept for layer in committee.layers]
     runs = run(network, test)
     exact = float_run(committee, test)
     readout = network.readouts[-1]
@@ -209,8 +229,8 @@ def _write_integers(
             for layer, scale, error in zip(network.layers, rounded.scales, rounded.weight_errors, strict=True)
         ],
         "precision": compared.as_json(),
-        "budget": budget(network, test, runs).as_json(),
-        "warnings": warnings(rounded, runs, [float(layer.mean()) for layer in exact]),
+        "budget": budget(network, test, runs, kept=kept).as_json(),
+        "warnings": warnings(rounded, runs, [float(layer.mean()) for layer in exact], kept),
     }
 
 
@@ -230,19 +250,32 @@ def _save_test(
     save_arrays(staging / "selftest.safetensors", {**answers, "probabilities": probabilities})
 
 
-def _rerun(directory: Path, manifest: dict[str, Any], test: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], float]:
-    """Spikes of the last layer `(members, time, batch, neurons)` from the files, and the share that may differ."""
+def _rerun(
+    directory: Path, manifest: dict[str, Any], test: NDArray[np.uint8]
+) -> tuple[NDArray[np.uint8], float, list[int]]:
+    """From the files: spikes of the last layer `(members, time, batch, neurons)`, the share of them that may differ,
+    and how many synapses of each layer are not 0 in some member."""
     to: Format = manifest["format"]
     if to == "fixed-point":
-        return run(load_network(_listed(directory, manifest, "network.safetensors")), test)[-1].spikes, 0.0
+        network = load_network(_listed(directory, manifest, "network.safetensors"))
+        return run(network, test)[-1].spikes, 0.0, _synapses([network])
     paths = [_listed(directory, manifest, _member(member, to)) for member in range(manifest["members"])]
     if to == "netx":
         integers = lava.read_all(paths)
-        return np.concatenate([run(network, test)[-1].spikes for network in integers]), 0.0
+        return np.concatenate([run(network, test)[-1].spikes for network in integers]), 0.0, _synapses(integers)
     floats = nir.read_all(paths)
-    for network in floats:
-        check_binary_spikes(test, network.inputs)
-    return np.concatenate([float_run(network, test)[-1] for network in floats]), TIPPED_SHARE
+    for each in floats:
+        check_binary_spikes(test, each.inputs)
+    answers = np.concatenate([float_run(each, test)[-1] for each in floats])
+    return answers, TIPPED_SHARE, _synapses(floats)
+
+
+def _synapses(networks: Sequence[CubaNetwork] | Sequence[FixedPointNetwork]) -> list[int]:
+    """Of each layer those that are not 0 in some member, whether the members are one network or one each."""
+    there = [[synapses_there(layer.weight, layer.recurrent) for layer in network.layers] for network in networks]
+    shapes = {tuple(layer.shape for layer in layers) for layers in there}
+    require(len(shapes) == 1, "the members of an artefact must have layers of one size each; export again.")
+    return [int(np.any(layers, axis=0).sum()) for layers in zip(*there, strict=True)]
 
 
 def _with_gain(network: Network, steps: Sequence[float] | None) -> list[float] | None:

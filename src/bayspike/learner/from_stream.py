@@ -33,8 +33,9 @@ def learner_of_stream(
         standing_alone(part, generator_for(config.seed, "kept", number))
         for number, part in enumerate(coreset_samples(stream, progress.coresets))
     )
-    labels = torch.cat([task.train.labels for task in done]) if done else torch.empty(0, dtype=torch.int64)
-    nothing = (0,) * len(dataset.classes)
+    nothing = seen = (0,) * len(dataset.classes)
+    for task in done:
+        seen = counted(seen, task.train.labels)
     cpu = (
         state._replace(**{name: part.cpu() for name, part in state._asdict().items() if isinstance(part, torch.Tensor)})
         for state in progress.states
@@ -45,7 +46,7 @@ def learner_of_stream(
         states=fresh_copy(tuple(cpu)),
         tasks=tuple(task.name for task in done),
         stored=stored,
-        seen=counted(nothing, labels),
+        seen=seen,
         seen_alone=nothing,
         presentations=progress.presentations,
         replayed=progress.replayed,

@@ -17,7 +17,7 @@ from bayspike.learner.examples import Given, appended, relabelled, standing_alon
 from bayspike.learner.state import LearnerState, Recipe, counted, fresh_copy, network_of, posteriors_of, with_classes
 from bayspike.learning.batch import BatchReport
 from bayspike.learning.fisher import diagonal_fisher
-from bayspike.learning.health import check_batch
+from bayspike.learning.health import check_batch, check_settled
 from bayspike.seeds import generator_for
 from bayspike.spiking.denormals import flushed_denormals
 
@@ -70,6 +70,10 @@ def learn_task(
     def watch(now: Progress, report: BatchReport, plan: Plan) -> None:
         for concern in check_batch(report, now.states, "rule"):
             concerns.setdefault((concern.kind, concern.layer), concern.sentence)
+        if now.batch == len(plan):
+            steps = train.time - config.burn_in
+            for concern in check_settled(recipe.rule, len(plan), steps, config.anneal, "rule"):
+                concerns[concern.kind, concern.layer] = concern.sentence
         if on_batch is not None:
             loss, accuracy, rates = float(report.loss), float(report.accuracy), tuple(report.rates.tolist())
             on_batch(BatchNote(given.name, now.batch, len(plan), loss, accuracy, rates))

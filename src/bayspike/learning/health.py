@@ -1,6 +1,7 @@
 """Looking after a network while it learns: silence, saturation, exploding precision and NaN are noticed within a batch.
 
-What can still come right is a warning; what cannot (a NaN spreads to every weight it meets) stops the run.
+What can still come right is a warning; what cannot (a NaN spreads to every weight it meets) stops the run. At the end
+of a task there is one question more: had the precision time to be learnt?
 """
 
 from collections.abc import Sequence
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from bayspike.errors import UserError
 from bayspike.learning.batch import BatchReport
+from bayspike.rules.base import Rule
+from bayspike.rules.gaussian import GaussianVI
 
 SILENT = 1e-5  # spikes per neuron and time-step: less than one spike of a neuron in 100,000 steps
 SATURATED = 0.9
@@ -60,6 +63,32 @@ def check_batch(report: BatchReport, states: Sequence[Any], method: str) -> list
                 )
             )
     return found
+
+
+def check_settled(rule: Rule, batches: int, steps: int, anneal: float, method: str) -> list[Concern]:
+    """At the end of a task: a precision that needs more updates to settle than the task had is hardly learnt.
+
+    p moves η_p·ρ of the way to its fixed point at each step, so that it takes 1/(η_p·ρ) of them; `batches` of `steps`
+    time-steps with a rate that falls linearly by the share `anneal` are worth fewer. Asked of the paper's units with
+    tasks that end: in natural ones η·ρ is set by the task, and a memory without boundaries gathers evidence for as long
+    as it remembers.
+    """
+    if not isinstance(rule, GaussianVI) or rule.lr is None or not rule.temperature or rule.horizon is not None:
+        return []
+    had = batches * steps * (1 - anneal * (batches - 1) / (2 * batches))
+    rate = rule.precision_rate * rule.pull
+    if rate * had >= 1:
+        return []
+    needed = f"{1 / rate:,.0f}" if rate > 0 else "endlessly many"
+    return [
+        Concern(
+            "unsettled",
+            0,
+            f"the precision needs {needed} updates to settle and had {had:,.0f} in this task, so that the posterior is "
+            f"hardly learnt: leave out {method}.lr and {method}.temperature for natural units, or raise "
+            f"{method}.temperature or {method}.precision_lr, whose product is one over that number.",
+        )
+    ]
 
 
 def _check_finite(report: BatchReport, states: Sequence[Any], method: str) -> None:

@@ -12,6 +12,8 @@ the first stage that trained task j and S the last stage.
 | forward transfer  | A[f(j) - 1, j] - baseline[j]            | positive: earlier tasks helped    |
 | plasticity        | A[f(j), j]                              | higher: new tasks are learnt well |
 
+Entries that were not measured are NaN. What a task came to just after its first training and in the end must be there;
+forgetting takes the best of what was measured between.
 Forgetting and backward transfer leave out tasks first trained in the last stage, forward transfer the
 task of the first stage; with nothing left to average they are NaN. Forgetting is
 that of Chaudhry et al. (2018), its maximum taken from the task's first training on; the transfers are
@@ -48,7 +50,8 @@ def forgetting(matrix: Tensor, stage_tasks: Sequence[int] | None = None) -> floa
     """Mean drop from a task's best accuracy to its last; positive means forgotten."""
     matrix, first = _checked(matrix, stage_tasks)
     last = matrix.shape[0] - 1
-    return _mean([matrix[f:last, j].max() - matrix[last, j] for j, f in enumerate(first) if f < last])
+    best = matrix.nan_to_num(nan=0.0)  # an accuracy is never less
+    return _mean([best[f:last, j].max() - matrix[last, j] for j, f in enumerate(first) if f < last])
 
 
 def backward_transfer(matrix: Tensor, stage_tasks: Sequence[int] | None = None) -> float:
@@ -99,7 +102,7 @@ def _mean(values: list[Tensor]) -> float:
 
 
 def _checked(matrix: Tensor, stage_tasks: Sequence[int] | None) -> tuple[Tensor, list[int]]:
-    """The matrix in float64 and f(j) for each task; NaN is allowed only before a task's first training."""
+    """The matrix in float64 and f(j) for each task, whose accuracy at f(j) and in the end is not NaN."""
     require(
         matrix.dim() == 2 and matrix.numel() > 0,
         f"the accuracy matrix must have shape (stages, tasks), but has {tuple(matrix.shape)}.",
@@ -120,10 +123,12 @@ def _checked(matrix: Tensor, stage_tasks: Sequence[int] | None) -> tuple[Tensor,
         f"at least once, but is {order}.",
     )
     first = [order.index(task) for task in range(tasks)]
-    trained = torch.arange(stages).unsqueeze(1) >= torch.tensor(first)
+    needed = torch.zeros(stages, tasks, dtype=torch.bool)
+    needed[-1] = needed[first, range(tasks)] = True
     inside = (matrix >= 0) & (matrix <= 1)
     require(
-        bool((inside | (matrix.isnan() & ~trained.to(matrix.device))).all()),
-        "the accuracy matrix must lie in [0, 1]; NaN is allowed only before a task is first trained.",
+        bool((inside | (matrix.isnan() & ~needed.to(matrix.device))).all()),
+        "the accuracy matrix must lie in [0, 1]; NaN is allowed neither just after a task's first training nor in the "
+        "last row.",
     )
     return matrix, first

@@ -79,7 +79,12 @@ def detect_foreign(
     }
     if own_members is not None and foreign_members is not None:
         scores["mutual_information"] = (mutual_information(own_members), mutual_information(foreign_members))
-    return {name: ForeignDetection(auroc(*pair), aupr(*pair), fpr95(*pair)) for name, pair in scores.items()}
+    return {name: compare_scores(*pair) for name, pair in scores.items()}
+
+
+def compare_scores(own: Tensor, foreign: Tensor) -> ForeignDetection:
+    """All three measures of one score."""
+    return ForeignDetection(auroc(own, foreign), aupr(own, foreign), fpr95(own, foreign))
 
 
 def unsureness(probabilities: Tensor) -> Tensor:

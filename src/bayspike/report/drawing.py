@@ -17,11 +17,12 @@ from bayspike import figures
 from bayspike.errors import UserError
 from bayspike.figures import Figure
 from bayspike.metrics import accuracy, confidence_histogram, ece, mean_confidence, reliability_bins, risk_coverage
+from bayspike.report.course import course_of
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.storage.arrays import read_arrays
-from bayspike.storage.files import write_json
+from bayspike.storage.files import read_json, write_json
 
 MOST_PANELS = 6  # side by side on a page
 
@@ -53,17 +54,26 @@ def draw_figures(
         return []
     arrays = {label: read_arrays(run.arrays(each["job"])) for label, each in jobs.items()}
     gathered = Results(run.figures, jobs, arrays, config.simulated)
-    drawn = [figure for name in experiment.figures if (figure := _drawn(name, gathered, run)) is not None]
-    index = [
-        {
-            "name": each.name,
-            "caption": each.caption,
-            "files": [path.name for path in (each.png, each.svg, each.csv)],
-        }
-        for each in drawn
-    ]
-    write_json(run.figures / "index.json", index)
+    names = (*experiment.figures, "pruning")  # the last one where it was asked for
+    drawn = [figure for name in names if (figure := _drawn(name, gathered, run)) is not None]
+    write_json(run.figures / "index.json", [_entry(each) for each in drawn])
     return drawn
+
+
+def draw_pruning(run: RunDirectory, config: RunConfig, results: Sequence[Mapping[str, Any]]) -> Figure | None:
+    """That figure alone, beside those that are there."""
+    jobs = {each["label"]: each for each in results if each["seed"] == config.seeds[0]}
+    figure = _drawn("pruning", Results(run.figures, jobs, {}, config.simulated), run)
+    if figure is not None:
+        index = run.figures / "index.json"
+        there = [each for each in (read_json(index) if index.is_file() else []) if each.get("name") != figure.name]
+        write_json(index, [*there, _entry(figure)])
+    return figure
+
+
+def _entry(figure: Figure) -> dict[str, Any]:
+    files = [path.name for path in (figure.png, figure.svg, figure.csv)]
+    return {"name": figure.name, "caption": figure.caption, "files": files}
 
 
 def _drawn(name: str, results: Results, run: RunDirectory) -> Figure | None:
@@ -91,14 +101,19 @@ def training_curves(results: Results) -> Figure | None:
         panels[label] = {
             "epoch": moments,
             "current_task": [each["task"] for each in mine],
-            "accuracy": [[scores["accuracy"] for scores in each["tasks"]] for each in mine],
-            "ece": [[scores["ece"] for scores in each["tasks"]] for each in mine],
+            "accuracy": [[_score(scores, "accuracy") for scores in each["tasks"]] for each in mine],
+            "ece": [[_score(scores, "ece") for scores in each["tasks"]] for each in mine],
         }
     if not panels:
         return None
     return figures.training_curves(
         results.folder, panels, results.task_names, unit="tasks seen", simulated=results.simulated
     )
+
+
+def _score(scores: Mapping[str, Any] | None, name: str) -> float:
+    """NaN where a task was not judged."""
+    return float("nan") if scores is None or scores[name] is None else float(scores[name])
 
 
 def final_boxes(results: Results) -> Figure | None:
@@ -238,6 +253,36 @@ def mean_parameters(results: Results) -> Figure | None:
     return figures.mean_parameters(results.folder, panels, simulated=results.simulated)
 
 
+def course(results: Results) -> Figure | None:
+    """Newest task, last five, all so far, calibration and precision after each task."""
+    panels: dict[str, dict[str, Any]] = {}
+    sampled = False
+    for label, job in results.jobs.items():
+        found = course_of(job, job["headline_predictor"], results.arrays[label].get("precision"))
+        if found is not None:
+            curves = {name: getattr(found, name) for name in ("newest", "last_five", "learnt", "ece")}
+            first = None if found.precision is None else found.precision[:, 0]
+            panels[label] = {**curves, "precision": first}
+            sampled = sampled or found.sampled
+    if not panels:
+        return None
+    return figures.stream_course(results.folder, panels, sampled=sampled, simulated=results.simulated)
+
+
+def pruning(results: Results) -> Figure | None:
+    """Accuracy without a share of the synapses, where it was asked for."""
+    curves: dict[str, dict[str, Any]] = {}
+    for label, job in results.jobs.items():
+        rows = (job.get("pruning") or {}).get("rows", [])
+        for order in ("size", "signal"):
+            mine = [row for row in rows if row["by"] == order]
+            if mine:
+                line = [row for row in rows if row["pruned"] == 0] + sorted(mine, key=lambda row: row["pruned"])
+                curve = {"share": [row["pruned"] for row in line], "accuracy": [row["accuracy"] for row in line]}
+                curves.setdefault(label, {})[order] = curve
+    return figures.pruning_curves(results.folder, curves, simulated=results.simulated) if curves else None
+
+
 def confidence_maps(results: Results) -> Figure | None:
     """Predictive probabilities over the plane of two-moons (paper, Fig. twomoons_exp)."""
     maps: dict[str, dict[str, Any]] = {}
@@ -278,4 +323,6 @@ FIGURES: dict[str, Callable[[Results], Figure | None]] = {
     "top_classes": top_classes,
     "mean_parameters": mean_parameters,
     "confidence_maps": confidence_maps,
+    "course": course,
+    "pruning": pruning,
 }

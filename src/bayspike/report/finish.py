@@ -70,11 +70,15 @@ def print_table(run: RunDirectory, console: Console) -> None:
     console.print(table)
     if summary["paper"] and summary["paper_note"]:
         console.print(summary["paper_note"], highlight=False)
+    for label, scores in summary["methods"].items():
+        for sentence in scores["warnings"]:
+            console.print(f"warning: {label}: {sentence}", highlight=False, markup=False, soft_wrap=True)
 
 
 def _published(entry: Mapping[str, Any]) -> list[str]:
     scores = [_percent(entry["accuracy"], entry["accuracy_std"]), _number(entry["ece"], entry["ece_std"])]
-    return [f"paper: {entry['name']}", entry["predictor"], *scores, "", "", ""]
+    of = f" ({entry['of']})" if entry.get("of") else ""
+    return [f"paper: {entry['name']}{of}", entry["predictor"], *scores, "", "", ""]
 
 
 def _percent(mean: float | None, std: float | None) -> str:

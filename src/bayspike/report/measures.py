@@ -177,11 +177,16 @@ def over_seeds(series: Series, *path: str) -> tuple[float, float | None] | None:
         value: Any = job.result
         for key in path:
             value = mapping(value).get(key)
-        if (found := number(value)) is not None:
-            values.append(found)
-    if not values:
+        values.append(number(value))
+    return spread_of(values)
+
+
+def spread_of(values: Sequence[float | None]) -> tuple[float, float | None] | None:
+    """Mean and sample standard deviation of the values that are there."""
+    known = [value for value in values if value is not None]
+    if not known:
         return None
-    return float(np.mean(values)), float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return float(np.mean(known)), float(np.std(known, ddof=1)) if len(known) > 1 else None
 
 
 def _or_nan(value: Any) -> float:

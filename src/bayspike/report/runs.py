@@ -147,6 +147,8 @@ def _jobs(folder: Path) -> list[Job]:
     for file in sorted(folder.glob("*.json")):
         result = read_mapping(file)
         if result:
+            kept = read_mapping(folder.parent / "asked" / file.name)  # what was asked for later wins
+            result |= {name: kept[name] for name in ("controls", "pruning") if kept.get(name)}
             found.append(Job(file.stem, result, Arrays(file.with_suffix(".npz"))))
     return sorted(found, key=lambda job: (number(job.result.get("seed")) or 0.0, job.name))
 

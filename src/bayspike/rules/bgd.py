@@ -9,46 +9,27 @@ step; no boundary is needed and nothing is forgotten. L is the sum over a mini-b
 
 from dataclasses import dataclass, replace
 
-import torch
-from torch import Tensor
-
 from bayspike.errors import UserError, require_range
-from bayspike.posteriors.distributions import Gaussian
-from bayspike.rules.base import Pace, initial_weights
-from bayspike.rules.reparametrised import DeviationState, DrawnWeights, draw_weights, reparametrised
+from bayspike.rules.base import Pace
+from bayspike.rules.reparametrised import DeviationRule, DeviationState, reparametrised
 from bayspike.spiking.local import LocalGradient
 
 
-@dataclass(frozen=True)
-class BGD:
+@dataclass(frozen=True, kw_only=True)
+class BGD(DeviationRule):
     """lr: η. weight: what a time-step's mean loss counts; None: |B|/T, the examples it stands for."""
 
     lr: float = 1.0
     weight: float | None = None
-    prior_std: float = 0.1
-    init_scale: float = 0.3
-    samples: int = 1
-
-    binary = False
-    needs_fisher = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_range("lr", self.lr, 0)
-        require_range("prior_std", self.prior_std, 0, low_open=True)
-        require_range("samples", self.samples, 1)
-        require_range("init_scale", self.init_scale, 0)
         if self.weight is not None:
             require_range("weight", self.weight, 0)
 
     def at(self, pace: Pace) -> "BGD":
         return self if self.weight is not None else replace(self, weight=pace.batch / pace.steps)
-
-    def init(self, shape: tuple[int, int], generator: torch.Generator) -> DeviationState:
-        mean = initial_weights(shape, self.init_scale, generator)
-        return DeviationState(mean, torch.full_like(mean, self.prior_std))
-
-    def drive(self, state: DeviationState, generator: torch.Generator) -> DrawnWeights:
-        return draw_weights(state.mean, state.std, self.samples, generator)
 
     def update(self, state: DeviationState, gradient: LocalGradient) -> DeviationState:
         if self.weight is None:
@@ -59,9 +40,3 @@ class BGD:
         half = by_std.mul_(std).mul_(0.5)
         std.mul_(half.square().add_(1).sqrt_().sub_(half))  # σ(√(1 + a²) − a) > 0 for every a
         return state
-
-    def end_task(self, state: DeviationState, fisher: Tensor | None = None) -> DeviationState:
-        return state
-
-    def posterior(self, state: DeviationState) -> Gaussian:
-        return Gaussian(state.mean, state.std.square().reciprocal())

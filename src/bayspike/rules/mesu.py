@@ -11,47 +11,30 @@ weighs |B|/T. `GaussianVI(remember=N)` is the same flow with mean(g²) in place 
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
 
 from bayspike.errors import UserError, require_range
-from bayspike.posteriors.distributions import Gaussian
-from bayspike.rules.base import Pace, initial_weights
-from bayspike.rules.reparametrised import DeviationState, DrawnWeights, draw_weights, reparametrised
+from bayspike.rules.base import Pace
+from bayspike.rules.reparametrised import DeviationRule, DeviationState, reparametrised
 from bayspike.spiking.local import LocalGradient
 
 SMALLEST_SHARE = 0.1  # of a standard deviation that one step leaves, however large the derivative
 
 
-@dataclass(frozen=True)
-class MESU:
+@dataclass(frozen=True, kw_only=True)
+class MESU(DeviationRule):
     """remember: N. prior_std: σ₀. lr: what a time-step weighs; None: |B|/T, as its authors count examples."""
 
     remember: float = 300_000.0
-    prior_std: float = 0.1
     lr: float | None = None
-    init_scale: float = 0.3
-    samples: int = 1
-
-    binary = False
-    needs_fisher = False
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_range("remember", self.remember, 0, low_open=True)
-        require_range("prior_std", self.prior_std, 0, low_open=True)
-        require_range("samples", self.samples, 1)
-        require_range("init_scale", self.init_scale, 0)
         if self.lr is not None:
             require_range("lr", self.lr, 0)
 
     def at(self, pace: Pace) -> "MESU":
         return self if self.lr is not None else replace(self, lr=pace.batch / pace.steps)
-
-    def init(self, shape: tuple[int, int], generator: torch.Generator) -> DeviationState:
-        mean = initial_weights(shape, self.init_scale, generator)
-        return DeviationState(mean, torch.full_like(mean, self.prior_std))
-
-    def drive(self, state: DeviationState, generator: torch.Generator) -> DrawnWeights:
-        return draw_weights(state.mean, state.std, self.samples, generator)
 
     def update(self, state: DeviationState, gradient: LocalGradient) -> DeviationState:
         if self.lr is None:
@@ -63,9 +46,3 @@ class MESU:
         change = -0.5 * variance * by_std * weight + std * (prior - variance) * (weight / (2 * self.remember * prior))
         std.copy_(torch.maximum(std + change, SMALLEST_SHARE * std))
         return state
-
-    def end_task(self, state: DeviationState, fisher: Tensor | None = None) -> DeviationState:
-        return state
-
-    def posterior(self, state: DeviationState) -> Gaussian:
-        return Gaussian(state.mean, state.std.square().reciprocal())

@@ -22,7 +22,7 @@ from safetensors.torch import save as save_bytes
 from torch import Tensor
 
 from bayspike import __version__
-from bayspike.continual.protocol import Evaluation, Progress, Scores
+from bayspike.continual.protocol import UNJUDGED, Evaluation, Progress, Scores
 from bayspike.errors import UserError, require
 from bayspike.learning.batch import init_states
 from bayspike.rules.base import Rule
@@ -233,11 +233,11 @@ def unpack_progress(checkpoint: Checkpoint, network: Network, rule: Rule, where:
 def evaluation_to_plain(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **evaluation._asdict(),
-        "tasks": [scores._asdict() for scores in evaluation.tasks],
+        "tasks": [scores._asdict() if scores.examples else None for scores in evaluation.tasks],
         "overall": evaluation.overall._asdict(),
     }
 
 
 def evaluation_from_plain(plain: Mapping[str, Any]) -> Evaluation:
-    tasks = tuple(Scores(**scores) for scores in plain["tasks"])
+    tasks = tuple(UNJUDGED if scores is None else Scores(**scores) for scores in plain["tasks"])
     return Evaluation(plain["task"], plain["batch"], plain["predictor"], tasks, Scores(**plain["overall"]))

@@ -55,6 +55,10 @@ class RunDirectory:
     def arrays(self, job: str) -> Path:
         return self.path / "results" / f"{job}.npz"
 
+    def asked(self, job: str) -> Path:
+        """What was asked of a finished job later on, see `outcome.asked`."""
+        return self.path / "asked" / f"{job}.json"
+
     def checkpoints(self, job: str) -> Path:
         return self.path / "checkpoints" / job
 
@@ -72,13 +76,13 @@ class RunDirectory:
 
     def clear_parts(self) -> None:
         """Remove what killed processes left half written; only whoever holds the lock may do so."""
-        for folder in (self.path, self.path / "results", self.path / "models", self.figures):
+        for folder in (self.path, self.path / "results", self.path / "asked", self.path / "models", self.figures):
             clear_parts(folder)
 
 
 OWN_NAMES = (
     "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", ".lock",
-    "results", "figures", "checkpoints", "models", "tensorboard",
+    "results", "asked", "figures", "checkpoints", "models", "tensorboard",
 )  # fmt: skip
 
 

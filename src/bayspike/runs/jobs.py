@@ -20,8 +20,8 @@ from bayspike.errors import require
 from bayspike.learner.file import has_name, save_state
 from bayspike.learner.from_stream import learner_of_stream
 from bayspike.learning.batch import BatchReport, posteriors
-from bayspike.learning.health import check_batch
-from bayspike.posteriors.distributions import spread_by_input
+from bayspike.learning.health import Concern, check_batch, check_settled
+from bayspike.posteriors.distributions import precision_quantiles, spread_by_input
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import MetricsLog, RunDirectory
 from bayspike.runs.locks import Held, locked
@@ -41,7 +41,9 @@ from bayspike.storage.sealed import seal
 
 LINE = {"kind": str, "task": int, "batch": int}  # what every line of metrics has
 SPREAD = {**LINE, "std": [float]}  # of kind "spread"
+PRECISION = {**LINE, "precision": [[float]]}
 WARNING = {"kind": str, "name": str, "layer": int}
+WARNED = {**WARNING, **LINE, "sentence": str}
 SAVING_SHARE = 0.05  # of the time, at most, goes into periodic checkpoints
 
 
@@ -95,8 +97,13 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
         finally:
             log.close()
         result, arrays = job_result(bench.experiment, config, prepared, bench.dataset, final, clock.seconds())
-        spread = [entry["std"] for entry in read_lines(run.job_metrics(job.name)) if fits(entry, SPREAD)]
+        lines = read_lines(run.job_metrics(job.name))
+        spread = [entry["std"] for entry in lines if fits(entry, SPREAD)]
         arrays["spread"] = np.array(spread, dtype=np.float32)
+        course = [entry["precision"] for entry in lines if fits(entry, PRECISION)]
+        if course and all(course[-1]):
+            arrays["precision"] = np.array(course, dtype=np.float32)
+        result["warnings"] = [entry for entry in lines if fits(entry, WARNED)]
         held.require_there()
         _write_learner(run, bench, prepared, final)
         write_arrays(run.arrays(job.name), arrays)
@@ -194,7 +201,7 @@ class _Diary:
         self.reporter, self.stop, self.events, self.clock = reporter, stop, events, clock
         self.held = held
         self.total = count_batches(prepared)
-        self.before = [batches_before(prepared, task) for task in range(len(prepared.stream.tasks) + 1)]
+        self.before = batches_before(prepared)
         self.warned = {(entry["name"], entry["layer"]) for entry in log.kept if fits(entry, WARNING)}
         self.interval = bench.config.checkpoint_seconds
         self.saved_at = time.monotonic()
@@ -203,14 +210,11 @@ class _Diary:
         config, job = self.bench.config, self.prepared.job
         self.held.require_there()
         task = now.task
-        for concern in check_batch(report, now.states, job.method.method):
-            if (concern.kind, concern.layer) not in self.warned:
-                self.warned.add((concern.kind, concern.layer))
-                self.reporter.say(f"warning: {job.name}, task {task}, batch {now.batch}: {concern.sentence}")
-                self.log.append(
-                    {"kind": "warning", "job": job.name, "task": task, "batch": now.batch, "name": concern.kind,
-                     "layer": concern.layer, "sentence": concern.sentence}
-                )  # fmt: skip
+        self._warn(now, check_batch(report, now.states, job.method.method))
+        if now.batch == len(plan):
+            training = self.prepared.training
+            steps = self.prepared.stream.tasks[task].train.time - training.burn_in
+            self._warn(now, check_settled(self.prepared.rule, len(plan), steps, training.anneal, job.method.method))
         rates, loss, accuracy = report.rates.tolist(), float(report.loss), float(report.accuracy)
         share = now.replayed / now.presentations
         name = self.prepared.stream.tasks[task].name
@@ -241,6 +245,18 @@ class _Diary:
         if time.monotonic() - self.saved_at >= self.interval:
             self.save(now)
 
+    def _warn(self, now: Progress, concerns: list[Concern]) -> None:
+        """Say each concern once, and keep it."""
+        job = self.prepared.job.name
+        for concern in concerns:
+            if (concern.kind, concern.layer) not in self.warned:
+                self.warned.add((concern.kind, concern.layer))
+                self.reporter.say(f"warning: {job}, task {now.task}, batch {now.batch}: {concern.sentence}")
+                self.log.append(
+                    {"kind": "warning", "job": job, "task": now.task, "batch": now.batch, "name": concern.kind,
+                     "layer": concern.layer, "sentence": concern.sentence}
+                )  # fmt: skip
+
     def save(self, now: Progress) -> None:
         """A numbered checkpoint; the last two stay."""
         begun = time.monotonic()
@@ -260,9 +276,13 @@ class _Diary:
             checkpoints.save(self.run.checkpoints(self.prepared.job.name), checkpoints.BEST, *self._packed(now))
 
     def _spread(self, now: Progress) -> dict[str, Any]:
-        """How unsure the learner is of each input at the end of a task, in four digits; empty for a point."""
-        first = posteriors(self.prepared.rule, now.states)[0]
-        return {"std": [float(f"{value:.4g}") for value in spread_by_input(first).tolist()]}
+        """How unsure the learner is of each input at the end of a task, in four digits (nought for a point), and the
+        quantiles of every layer's precisions (none for what has none)."""
+        learnt = posteriors(self.prepared.rule, now.states)
+        return {
+            "std": [float(f"{value:.4g}") for value in spread_by_input(learnt[0]).tolist()],
+            "precision": [precision_quantiles(each) for each in learnt],
+        }
 
     def _packed(self, now: Progress) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
         job, config = self.prepared.job, self.bench.config

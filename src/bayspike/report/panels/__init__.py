@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
     controls,
+    course,
     figures,
     foreign,
     headline,
@@ -12,6 +13,7 @@ from bayspike.report.panels import (
     over_time,
     paired,
     provenance,
+    pruning,
     reliability,
     sets,
     stream,
@@ -33,6 +35,8 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Prediction sets", sets.panel),
     ("Foreign inputs", foreign.panel),
     ("Is it the posterior?", controls.panel),
+    ("Fewer synapses", pruning.panel),
+    ("Task after task", course.panel),
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),

@@ -20,7 +20,7 @@ from bayspike.report.markup import (
     with_spread,
 )
 from bayspike.report.measures import over_seeds
-from bayspike.report.reading import mapping, number
+from bayspike.report.reading import mapping, number, sequence
 from bayspike.report.runs import SUMMARY_KEYS, Comparison, Run, Series, assign_views, view_of
 
 HEADINGS = {"accuracy": "Accuracy", "ece": "ECE", "nll": "NLL", "brier": "Brier", "ood_auroc": "OOD AUROC"}
@@ -47,7 +47,8 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     )
     notes = dict.fromkeys(str(run.summary["paper_note"]) for run in runs if run.summary.get("paper_note"))
     parts = [Table(head, rows, name="headline", sortable=True), *map(Paragraph, notes)]
-    return Section("results", "Results", Markup(lead), [*parts, *_continual(comparison), *_costs(comparison)])
+    rest = [*_warnings(comparison), *_continual(comparison), *_costs(comparison)]
+    return Section("results", "Results", Markup(lead), [*parts, *rest])
 
 
 def _has_foreign(run: Run) -> bool:
@@ -73,7 +74,8 @@ def _score_cells(scores: Mapping[str, Any], columns: list[str]) -> list[Cell]:
 
 def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
     first = [Cell(run.name)] if several else []
-    of_paper = list(published(run.summary.get("paper")))
+    # accuracies of some of the tasks stand beside ours of the same tasks, see `course`
+    of_paper = [entry for entry in published(run.summary.get("paper")) if not entry[1].get("of")]
     methods = {job.label: job.method for job in run.jobs}
     for name, scores in run.methods.items():
         seeds, headline = scores.get("seeds"), str(scores.get("predictor") or "–")
@@ -125,6 +127,17 @@ def published(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, An
         else:
             for key, entry in value.items():
                 yield from published(entry, f"{name}, {key}" if name else str(key))
+
+
+def _warnings(comparison: Comparison) -> list[Part]:
+    """What looked wrong while learners learnt, each thing once."""
+    said: dict[str, None] = {}
+    for run in comparison.runs:
+        for job in run.jobs:
+            for each in map(mapping, sequence(job.result.get("warnings"))):
+                name = f"{run.name}: {job.label}" if len(comparison.runs) > 1 else job.label
+                said[f"{name}: {each.get('sentence')}"] = None
+    return [Paragraph(text, heading="" if k else "Warnings", kind="warning") for k, text in enumerate(said)]
 
 
 def _continual(comparison: Comparison) -> list[Part]:

@@ -15,6 +15,7 @@ from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Task
 from bayspike.data.base import Samples
 from bayspike.errors import UserError
+from bayspike.metrics import mutual_information
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Posterior
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Prediction, Predictor, predict_samples
@@ -68,33 +69,53 @@ def interim(network: Network, method: Method, options: JudgingOptions, seed: int
 
 
 class Examination(NamedTuple):
-    """What one predictor made of all test examples."""
+    """What one predictor made of all test examples; over time, and member by member, of some of them."""
 
-    probabilities: Tensor  # (time, examples, classes)
-    members: Tensor | None  # (members, examples, classes), final step
+    final: Tensor  # (examples, classes)
+    probabilities: Tensor  # (time, kept, classes)
+    members: Tensor | None  # (members, kept, classes), final step
+    mutual_information: Tensor | None  # (examples,), of several members
     tasks: tuple[Scores, ...]
     overall: Scores
     rates: list[float]
 
 
-def examine(predictor: Predictor, judges: Sequence[Task], seed: int) -> Examination:
-    """The final examination on all test examples of all tasks, in the order of the judges."""
+def examine(predictor: Predictor, judges: Sequence[Task], seed: int, kept: Tensor | None = None) -> Examination:
+    """The final examination on all test examples of all tasks, in the order of the judges.
+
+    `kept` are the examples, by their number over all tasks, whose probabilities over time and members are wanted; None:
+    all. Of the others only the final answer stays, so that many tasks take little memory.
+    """
     generator = generator_for(seed, "final")
-    done = [predict_samples(predictor, task.test, generator) for task in judges]
-    probabilities = torch.cat([each.probabilities for each in done], dim=1)
-    tasks, overall = verdict([each.probabilities[-1] for each in done], [task.test for task in judges])
-    return Examination(probabilities, _joined(done), tasks, overall, _rates(done, judges))
+    sizes = [len(task.test) for task in judges]
+    kept = torch.arange(sum(sizes)) if kept is None else kept
+    finals, information, rates = [], [], []
+    over_time = members = None
+    first = 0
+    for task, size in zip(judges, sizes, strict=True):
+        done = predict_samples(predictor, task.test, generator)
+        places = ((kept >= first) & (kept < first + size)).nonzero().flatten()
+        inner = kept[places] - first
+        if over_time is None:
+            over_time = done.probabilities.new_empty(len(done.probabilities), len(kept), done.probabilities.shape[2])
+            members = None if done.members is None else done.members.new_empty(len(done.members), *over_time.shape[1:])
+        over_time[:, places] = done.probabilities[:, inner]
+        if members is not None and done.members is not None:
+            members[:, places] = done.members[:, inner]
+            if len(done.members) > 1:
+                information.append(mutual_information(done.members))
+        finals.append(done.probabilities[-1].clone())  # not a view that would keep all time-steps
+        rates.append(done.rates.double())
+        first += size
+    assert over_time is not None
+    tasks, overall = verdict(finals, [task.test for task in judges])
+    known = torch.cat(information) if information else None
+    return Examination(torch.cat(finals), over_time, members, known, tasks, overall, _rates(rates, sizes))
 
 
-def _joined(done: Sequence[Prediction]) -> Tensor | None:
-    members = [each.members for each in done if each.members is not None]
-    return torch.cat(members, dim=1) if members else None
-
-
-def _rates(done: Sequence[Prediction], judges: Sequence[Task]) -> list[float]:
-    sizes = torch.tensor([len(task.test) for task in judges], dtype=torch.float64)
-    rates = torch.stack([each.rates.double() for each in done])
-    return [float(rate) for rate in (rates * sizes.unsqueeze(1)).sum(dim=0) / sizes.sum()]
+def _rates(rates: Sequence[Tensor], sizes: Sequence[int]) -> list[float]:
+    counts = torch.tensor(sizes, dtype=torch.float64)
+    return [float(rate) for rate in (torch.stack(list(rates)) * counts.unsqueeze(1)).sum(dim=0) / counts.sum()]
 
 
 def foreign_prediction(predictor: Predictor, foreign: Samples, seed: int) -> Prediction:

@@ -8,16 +8,24 @@ import torch
 from torch import Tensor
 
 from bayspike.continual.methods import method
-from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, memory_of
+from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, memory_of, untrained_accuracy
 from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
 from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
-from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
+from bayspike.metrics import (
+    LOIHI,
+    Population,
+    compare_scores,
+    detect_foreign,
+    energy_over_time,
+    mutual_information,
+    summarise_continual,
+)
 from bayspike.predict.by_name import make_predictor
-from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, Point
 from bayspike.runs.checkpoints import evaluation_to_plain
+from bayspike.runs.outcome.asked import controls_of
 from bayspike.runs.outcome.chip import on_chip
 from bayspike.runs.outcome.examination import (
     Examination,
@@ -30,7 +38,7 @@ from bayspike.runs.outcome.examination import (
 )
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
-from bayspike.runs.plan.prepare import PreparedJob, stratified, stratified_indices
+from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import unroll
 
@@ -68,11 +76,11 @@ def job_result(
     names = final_predictors(chosen, learnt)
     for name in names:
         predictor = make_predictor(name, network, learnt, config.judging.members, committee_generator(job.seed))
-        exam = exams[name] = examine(predictor, stream.judges, job.seed)
-        arrays[f"final/{name}"] = exam.probabilities[-1].numpy()
-        arrays[f"probabilities/{name}"] = exam.probabilities[:, subset].numpy()
+        exam = exams[name] = examine(predictor, stream.judges, job.seed, subset)
+        arrays[f"final/{name}"] = exam.final.numpy()
+        arrays[f"probabilities/{name}"] = exam.probabilities.numpy()
         if exam.members is not None and len(exam.members) > 1:
-            arrays[f"members/{name}"] = exam.members[:, subset].numpy()
+            arrays[f"members/{name}"] = exam.members.numpy()
         if dataset.foreign is not None:
             foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed)
         if experiment.extras is not None:
@@ -111,7 +119,7 @@ def job_result(
             if matrix is not None and stream.stage_judges is not None and len(matrix) > 1
         },
         "ood": foreign or None,
-        "controls": _controls(config, prepared, learnt, dataset),
+        "controls": controls_of(config, network, learnt, stream, dataset, job.seed),
         "presentations": progress.presentations,
         "replayed": progress.replayed,
         "coreset_examples": stored,
@@ -134,27 +142,12 @@ def _foreign(
     assert dataset.foreign is not None
     done = foreign_prediction(predictor, dataset.foreign, seed)
     arrays[f"foreign/{name}"] = done.probabilities.numpy()
-    several = done.members is not None and len(done.members) > 1
-    if several and done.members is not None:
+    found = detect_foreign(exam.final, done.probabilities[-1])
+    if exam.mutual_information is not None and done.members is not None:
         arrays[f"foreign_members/{name}"] = done.members.numpy()
-    own_members, foreign_members = (exam.members, done.members) if several else (None, None)
-    found = detect_foreign(exam.probabilities[-1], done.probabilities[-1], own_members, foreign_members)
+        found["mutual_information"] = compare_scores(exam.mutual_information, mutual_information(done.members))
     measures = ("auroc", "aupr", "fpr95")
     return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
-
-
-def _controls(config: RunConfig, prepared: PreparedJob, learnt: Any, dataset: Dataset) -> dict[str, Any] | None:
-    """The posterior beside its controls, on some test examples; as many others serve to choose what must be chosen."""
-    count, seed = config.judging.control_examples, prepared.job.seed
-    everything = Concatenated(tuple(task.test for task in prepared.stream.judges))
-    if count == 0 or len(everything) < 2:
-        return None
-    chosen = stratified_indices(everything.labels, min(len(everything), 2 * count), config.data.seed)
-    chosen = chosen[torch.randperm(len(chosen), generator=generator_for(config.data.seed, "controls"))]
-    foreign = None if dataset.foreign is None else stratified(dataset.foreign, count, config.data.seed, "foreign")
-    own, held_out = everything.subset(chosen[: len(chosen) // 2]), everything.subset(chosen[len(chosen) // 2 :])
-    found = judge_controls(prepared.network, learnt, own, foreign, held_out, members=config.judging.members, seed=seed)
-    return {"examples": len(own), "scores": {name: scores._asdict() for name, scores in found.items()}}
 
 
 def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -> Tensor | None:
@@ -170,9 +163,7 @@ def _matrix(evaluations: tuple[Evaluation, ...], name: str, exam: Examination) -
 def _continual(
     stream: Stream, matrix: Tensor, evaluations: tuple[Evaluation, ...], name: str
 ) -> dict[str, float | None]:
-    untrained = [each for each in evaluations if each.predictor == name and each.task == 0 and each.batch == 0]
-    baseline = torch.tensor([scores.accuracy for scores in untrained[0].tasks]) if untrained else None
-    return summarise_continual(matrix, baseline, stream.stage_judges)._asdict()
+    return summarise_continual(matrix, untrained_accuracy(evaluations, name), stream.stage_judges)._asdict()
 
 
 def _chip(prepared: PreparedJob, learnt: Any, bayesian: bool, members: int) -> dict[str, Any]:

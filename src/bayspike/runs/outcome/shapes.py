@@ -13,7 +13,7 @@ LARGEST = 2**53  # whole numbers beyond are none that a run counts
 NUMBER = (float, None)  # NaN is stored as null
 
 SCORES = {"accuracy": NUMBER, "ece": NUMBER, "nll": NUMBER, "brier": NUMBER, "confidence": NUMBER, "examples": int}
-EVALUATION = {"task": int, "batch": int, "predictor": str, "tasks": [SCORES], "overall": SCORES}
+EVALUATION = {"task": int, "batch": int, "predictor": str, "tasks": [(SCORES, None)], "overall": SCORES}
 PROGRESS = {
     "task": int, "batch": int, "presentations": int, "replayed": int, "coresets": int, "evaluations": [EVALUATION],
 }  # fmt: skip
@@ -27,12 +27,15 @@ DRAWN = {  # what figures need of a result
     "final": {str: {"overall": SCORES, "per_task": [SCORES]}}, "accuracy_matrix": {str: [[NUMBER]]},
     "ood": ({str: {"auroc": {"confidence": NUMBER, str: NUMBER}}}, None),
 }  # fmt: skip
+CONTROLLED = {"scores": {str: {"about": str, str: NUMBER}}}
+PRUNED = {"examples": int, "rows": [{"pruned": float, "by": str, **SCORES}]}
+ASKED = {"controls": (CONTROLLED, None), "pruning": (PRUNED, None)}
 RESULT = {
     **DRAWN, "continual": {str: {str: NUMBER}},
     "presentations": int, "replayed": int, "coreset_examples": int, "memory_bytes": {"total": int},
     "bytes_per_synapse": float, "parameters": int, "seconds": float, "rates": [NUMBER], "energy": dict,
     "fixed_point": ({"weights": str, "accuracy": NUMBER, "ece": NUMBER, "nll": NUMBER, "brier": NUMBER}, None),
-    "controls": ({"scores": {str: {"about": str, str: NUMBER}}}, None), "identity": ({}, None),
+    "controls": (CONTROLLED, None), "identity": ({}, None),
     "chip": ({"refused": str}, {"examples": int, str: NUMBER}),
 }  # fmt: skip
 

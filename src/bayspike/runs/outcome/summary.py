@@ -12,6 +12,7 @@ from bayspike.continual.methods import METHODS, about_rule
 from bayspike.errors import UserError
 from bayspike.runs.checkpoints import describe_differences
 from bayspike.runs.directory import FORMAT, RunDirectory
+from bayspike.runs.outcome.asked import read_asked
 from bayspike.runs.outcome.paired import against_first
 from bayspike.runs.outcome.shapes import RESULT, check_shape
 from bayspike.runs.plan.config import Job, RunConfig, identity, identity_from_json, jobs_of
@@ -22,6 +23,7 @@ from bayspike.storage.plain import differences, to_plain
 from bayspike.storage.sealed import SEAL, check_seal
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
+LAST = 5  # tasks at the end of a long stream
 CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
 
 
@@ -44,7 +46,14 @@ def read_result(run: RunDirectory, config: RunConfig, job: Job, form: Any = RESU
     if isinstance(result, dict) and (SEAL in result or "identity" in result):
         check_seal(result, str(path))
     check_shape(result, form, str(path))
-    result = {"ood": None, "fixed_point": None, "controls": None, **result}
+    result = {
+        "ood": None,
+        "fixed_point": None,
+        "controls": None,
+        "pruning": None,
+        **result,
+        **read_asked(run, job.name),
+    }
     first, known = result["headline_predictor"], result["predictors"]
     sound = result["job"] == job.name and (result["method"] in METHODS or is_named(result["method"])) and first in known
     if not sound or any(each not in result["final"] for each in known):
@@ -103,8 +112,13 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "fixed_point": _fixed_point(results),
         "chip": _chip(results),
         "ood_auroc": _ood(results, headline),
+        "warnings": list(dict.fromkeys(each["sentence"] for one in results for each in one.get("warnings", []))),
         "controls": _controls(results),
+        "pruning": _pruning(results),
     }
+    if len(first["task_names"]) > LAST:
+        newest = [[scores["accuracy"] for scores in each["final"][headline]["per_task"][-LAST:]] for each in results]
+        summary["last_five"] = spread([statistics.fmean(values) for values in newest])
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
         summary["continual"] = {name: spread([each.get(name) for each in continual]) for name in CONTINUAL}
@@ -156,6 +170,19 @@ def _controls(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
         }
         for name, first in tables[0].items()
     }
+
+
+def _pruning(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | None:
+    """Scores without each share of the synapses, by the order in which they were cut; only where it was asked for."""
+    found = [each["pruning"] for each in results]
+    if not all(found):
+        return None
+    tables = [{(row["pruned"], row["by"]): row for row in each["rows"]} for each in found]
+    return [
+        {"pruned": share, "by": by, **{name: spread([each[share, by][name] for each in tables]) for name in MEASURES}}
+        for share, by in tables[0]
+        if all((share, by) in each for each in tables)
+    ]
 
 
 def _each_seed(values: Sequence[float | None]) -> dict[str, Any]:

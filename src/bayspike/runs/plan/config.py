@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bayspike.continual.coresets import Selection
-from bayspike.continual.protocol import Evidence, StreamConfig
+from bayspike.continual.protocol import Evidence, Judged, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.data.augment import parse_augment
 from bayspike.errors import UserError, require, require_range
@@ -60,6 +60,7 @@ class TrainingOptions:
     burn_in: int = 0
     anneal: float = 0.0
     evidence: Evidence = "always"
+    judge: Judged = "all"
     augment: str | None = None  # as in shift=2,drop=0.1
 
     def __post_init__(self) -> None:

@@ -40,6 +40,7 @@ class Published:
     accuracy_std: float | None = None
     ece: float | None = None
     ece_std: float | None = None
+    of: str = ""  # which tasks it is the accuracy of; all, where nothing is said
 
 
 # What there is to see of learners of one task after the other; names as in `drawing`.

@@ -125,8 +125,13 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
 
 def count_batches(prepared: PreparedJob) -> int:
     """Mini-batches of a whole job: exact for the protocol's plans, and only used to tell the time left."""
+    return batches_before(prepared)[-1]
+
+
+def batches_before(prepared: PreparedJob) -> list[int]:
+    """Mini-batches before each task, and last those of all."""
     stream, training = prepared.stream, prepared.training
-    total, stored = 0, 0
+    totals, stored = [0], 0
     stored_tasks = 0
     for task in stream.tasks:
         fresh = len(task.train) * training.epochs
@@ -134,20 +139,11 @@ def count_batches(prepared: PreparedJob) -> int:
             shown = fresh * (1 + stored_tasks)
         else:
             shown = fresh + (stored * training.epochs if training.replay == "pooled" else 0)
-        total += -(-shown // training.batch)
+        totals.append(totals[-1] - (-shown // training.batch))
         if training.replay != "none" and training.coreset_share > 0:
             stored += round(len(task.train) * training.coreset_share)
             stored_tasks += 1
-    return total
-
-
-def batches_before(prepared: PreparedJob, task: int) -> int:
-    """Mini-batches of all tasks before `task`."""
-    return count_batches(replace(prepared, stream=_head(prepared.stream, task))) if task else 0
-
-
-def _head(stream: Stream, tasks: int) -> Stream:
-    return Stream(stream.tasks[:tasks], stream.classes, stream.judges)
+    return totals
 
 
 def judged(judges: Sequence[Task], examples: int | None, seed: int) -> list[Samples]:

@@ -81,7 +81,7 @@ def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig
 def _data(experiment: Experiment, preset: Preset, changes: Changes) -> DataOptions:
     """The preset's options of a loader hold for its own data set only; what the user says wins one by one."""
     named = {"name": experiment.dataset, **preset.data, **changes.data}
-    own = named["name"] == experiment.dataset
+    own = named["name"] == preset.data.get("name", experiment.dataset)
     named["options"] = {**(preset.data.get("options", {}) if own else {}), **changes.data.get("options", {})}
     options: DataOptions = _options(DataOptions, named, "data")
     return options
