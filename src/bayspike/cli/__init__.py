@@ -99,5 +99,5 @@ def _dispatch(arguments: list[str]) -> int:
         command = tyro.extras.subcommand_cli_from_dict(
             dict(commands), prog="bayspike", description=ABOUT, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
         )
-    code: int = command.execute()
+    code: int = command.execute(arguments) if isinstance(command, Run) else command.execute()
     return code

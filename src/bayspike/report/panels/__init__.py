@@ -5,6 +5,7 @@ from collections.abc import Callable
 from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
     controls,
+    differences,
     figures,
     foreign,
     headline,
@@ -23,6 +24,7 @@ from bayspike.report.runs import Comparison
 Panel = Callable[[Comparison, Page], Section | None]
 
 PANELS: tuple[tuple[str, Panel], ...] = (
+    ("What differs", differences.panel),
     ("Results", headline.panel),
     ("Confidence maps", two_moons.panel),
     ("Decisions as events arrive", stream.panel),
