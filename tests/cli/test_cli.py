@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -31,6 +32,27 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
 def test_names_of_the_command_line_are_those_of_the_registries() -> None:
     assert set(get_args(options.ExperimentName)) == set(EXPERIMENTS)
     assert set(get_args(options.MethodName)) == set(METHODS)
+
+
+@pytest.mark.parametrize(
+    "command", [[], *([each] for each in ["run", "resume", "report", "evaluate", "predict", "export", "data", "info"])]
+)
+def test_help_tells_no_default_that_is_none(command: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for _ in range(2):  # asking twice changes nothing
+        with pytest.raises(SystemExit) as done:
+            main([*command, "--help"])
+        assert done.value.code == 0
+        told = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
+        assert not re.search(r"\(default: (None|False|\(\))?\)", told)
+        assert "None" not in told
+    if not command:
+        assert "bayspike --version says which version this is" in told
+    if command in (["report"], ["predict"]):
+        assert "PATH [PATH ...]" in told
+        assert "(at least one)" in told
+    if command == ["run"]:
+        assert "(default: demo)" in told  # what is a value is told
+        assert "--seeds INT Number of repetitions. --set" in told
 
 
 @pytest.mark.parametrize("command", [[], ["run", "--help"], ["predict", "--help"], ["data", "--help"]])

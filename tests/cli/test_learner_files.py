@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +14,13 @@ from bayspike import Learner, data
 from bayspike.cli import main
 from bayspike.continual import split_by_class
 from bayspike.hardware.export import verify
+from bayspike.learner.file import load_state, save_state
+from bayspike.predict.predictors import Committee, predict_samples
 from bayspike.runs.checkpoints import load, steps
 from bayspike.runs.directory import RunDirectory
+from bayspike.runs.models import load_model, own_data
+from bayspike.runs.outcome.examination import committee_generator
+from bayspike.seeds import generator_for
 
 TINY = [
     "--hidden", "16", "--time", "8", "--train-examples", "60", "--test-examples", "20", "--batch", "16",
@@ -57,6 +63,66 @@ def test_predict_says_what_the_learner_says(file: Path, tmp_path: Path, capsys: 
     assert last["confidence"] == pytest.approx(answer.confidence, abs=1e-5)
     assert last["epistemic"] == pytest.approx(answer.disagreement, abs=1e-5)
     assert last["foreign"] == answer.foreign
+
+
+@pytest.fixture(scope="module")
+def scaled(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same learner with a temperature, and with a seed of its own."""
+    digits = data.load("digits", time=8)
+    chosen = torch.isin(digits.train.labels, torch.tensor([2, 3, 7]))
+    learner = Learner(inputs=(28, 28), time=8, hidden=(20,), members=3, held_back=0.1, epochs=1, seed=5)
+    learner.learn(digits.train.values[chosen], [str(label) for label in digits.train.labels[chosen].tolist()])
+    return learner.fit_temperature().save(tmp_path_factory.mktemp("learner") / "scaled.bayspike")
+
+
+def test_predict_uses_what_the_learner_has_fitted(
+    scaled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No option is needed: the probabilities are the learner's own, and so is what it calls foreign."""
+    digits, learner = data.load("digits", time=8), Learner.load(scaled)
+    calibration = learner.state.calibration
+    assert calibration is not None
+    assert calibration.temperature is not None
+    assert abs(calibration.temperature.value - 1) > 0.1  # else the test could not fail
+    pictures = digits.test.values[::40].numpy().reshape(-1, 28, 28)  # of all ten digits, seven of them strangers
+    files = [tmp_path / f"{number}.png" for number in range(len(pictures))]
+    for picture, path in zip(pictures, files, strict=True):
+        Image.fromarray(picture).save(path)
+    lines = [json.loads(line) for line in printed(capsys, "predict", scaled, *files, "--json").splitlines()]
+    last = {line["file"]: line for line in lines}
+    for picture, path in zip(pictures, files, strict=True):
+        answer, line = learner.predict_one(picture), last[str(path)]
+        assert line["probabilities"] == pytest.approx(
+            [answer.probabilities[name] for name in learner.classes_], abs=2e-6
+        )
+        assert (line["class"], line["foreign"]) == (answer.label, answer.foreign)
+        assert line["temperature"] == calibration.temperature.value
+    assert {line["foreign"] for line in last.values()} == {True, False}
+    # of another committee it is not known which temperature it needs
+    other = json.loads(printed(capsys, "predict", scaled, files[0], "--members", 2, "--json").splitlines()[-1])
+    assert not {"temperature", "foreign"} & set(other)
+
+
+def test_evaluate_uses_the_fitted_temperature(scaled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    state = load_state(scaled)
+    assert state.calibration is not None
+    assert state.calibration.temperature is not None
+    plain = save_state(replace(state, calibration=None), tmp_path / "plain.bayspike")
+    command = ["--dataset", "digits", "--predictor", "committee", "mean", "--json"]
+    own, raw = (json.loads(printed(capsys, "evaluate", path, *command))["scores"] for path in (scaled, plain))
+    model = load_model(scaled)
+    test = own_data(model, None, "digits", None).test
+    committee = Committee.draw(model.network, model.posteriors, 3, generator=committee_generator(5))
+    final = predict_samples(committee, test, generator_for(5, "final")).probabilities[-1].double()
+    sharp = final.clamp_min(1e-12) ** (1 / state.calibration.temperature.value)
+    for scores, p in ((raw, final), (own, sharp / sharp.sum(dim=1, keepdim=True))):
+        right = p[torch.arange(len(test)), test.labels]
+        assert scores["committee"]["nll"] == pytest.approx(float(-right.log().mean()), rel=1e-5)
+    assert own["committee"]["nll"] != pytest.approx(raw["committee"]["nll"], rel=1e-3)
+    assert own["mean"] == raw["mean"]  # fitted for the committee alone
+    assert "temperature" not in raw["committee"]
+    told = printed(capsys, "evaluate", scaled, "--dataset", "digits")
+    assert "That is the learner's own." in told
 
 
 def test_evaluate_on_what_it_held_back_or_on_a_data_set(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -63,8 +63,13 @@ def parse(page: str) -> Element:
 
 def table(root: Element, name: str) -> list[list[Element]]:
     """The body's cells of the table called `name`."""
+    return bodies(root, name)[0]
+
+
+def bodies(root: Element, name: str) -> list[list[list[Element]]]:
+    """The cells of all bodies of the table called `name`: what sorts, and what stays below."""
     (found,) = root.every("table", id=name)
-    return [row.children for row in found.every("tbody")[0].every("tr")]
+    return [[row.children for row in body.every("tr")] for body in found.every("tbody")]
 
 
 def data(root: Element) -> Any:

@@ -19,6 +19,8 @@ def make_run(
     simulated: bool = False,
     foreign: bool = False,
     hostile: bool = False,
+    same_data: bool = True,
+    lr: float = 0.1,
 ) -> Path:
     """A continual run on pictures of two polarities."""
     name = HOSTILE if hostile else "plain"
@@ -35,15 +37,20 @@ def make_run(
     _write(
         folder / "summary.json",
         {"experiment": "split-test", "methods": methods, "paper": paper, "protocol": {"epochs": 1, "note": name},
-         "paper_note": "Published for more data."},
+         "paper_note": "Published for more data.",
+         "paper_data": {"name": "mnist", "images": [60_000, 10_000], "same": same_data}},
     )  # fmt: skip
     _write(
         folder / "config.json",
         {"experiment": "split-test", "preset": "demo", "seeds": list(range(seeds)), "simulated": simulated,
          "reduced": ["1,000 of 60,000 images.", name], "dataset": {"name": name, "examples": 1000},
-         "methods": [{"label": each, "rule": {"lr": 0.1}} for each in labels]},
+         "methods": [{"label": each, "rule": {"lr": lr}} for each in labels]},
     )  # fmt: skip
-    _write(folder / "environment.json", {"bayspike": "0.1.0", "git": "abc", "command": ["bayspike", name], "cores": 2})
+    _write(
+        folder / "environment.json",
+        {"bayspike": "0.1.0", "git": "abc", "command": ["bayspike", "run", "--out", f"my runs/{name}"], "cores": 2,
+         "started": folder.name},
+    )  # fmt: skip
     return folder
 
 
@@ -96,12 +103,19 @@ def _job(folder: Path, label: str, place: int, seed: int, foreign: bool, suffix:
     labels = np.repeat(np.arange(CLASSES), PER_CLASS)
     tasks = labels // 2
     subset = np.random.default_rng(0).permutation(len(labels))[:60]
+    shown = np.array([np.flatnonzero(labels[subset] == c)[k] for k in range(2) for c in reversed(range(CLASSES))])
     predictors = ["committee", "mean", "committee-8bit"] if "bayes" in label else ["point"]
     arrays: dict[str, np.ndarray] = {
         "labels": labels, "task": tasks, "subset": subset, "sample_shape": np.array([2, SIDE, SIDE]),
-        "frames": _frames(labels[subset[:4]], seed), "weights/0_counts": np.array([2, 30, 100, 25, 3]),
+        "frames": _frames(labels[subset[shown]], seed), "frames_of": shown,
+        "weights/0_counts": np.array([2, 30, 100, 25, 3]),
         "weights/0_edges": np.linspace(-1, 1, 6), "weights/0_nonzero": np.array(0.835),
     }  # fmt: skip
+    if "bayes" in label:
+        arrays |= {
+            "deviations/0_counts": np.array([10, 150]), "deviations/0_edges": np.array([0.0, 0.05, 0.1]),
+            "spread": np.tile(np.linspace(0.06, 0.1, SIDE * SIDE), (TASKS, 2)).astype(np.float32),
+        }  # fmt: skip
     result: dict[str, Any] = {
         "job": job, "method": label, "label": label + suffix, "seed": seed, "predictors": predictors,
         "headline_predictor": predictors[0], "task_names": [f"{2 * k}/{2 * k + 1}{suffix}" for k in range(TASKS)],

@@ -1,5 +1,6 @@
 """The report in a real browser. Skipped where there is no Chromium."""
 
+import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from browser import CHROMIUM, Browser, open_browser
+from parsed import data, parse
 from synthetic import TIME
 
 from bayspike.report import write_report
@@ -105,7 +107,7 @@ def test_tables_show_the_summary(page: Browser, run: Path, report: Path) -> None
 def test_tables_sort(page: Browser, report: Path) -> None:
     page.open(report)
     numbers = (
-        "[...document.querySelectorAll('#headline tbody tr')].map((row) => row.cells[3].dataset.value)"
+        "[...document.querySelector('#headline tbody').rows].map((row) => row.cells[3].dataset.value)"
         ".filter((value) => value !== undefined).map(Number)"
     )
     for order in (-1, 1):
@@ -131,8 +133,12 @@ def test_samples_play_and_pause(page: Browser, report: Path) -> None:
     assert page.value("document.querySelector('.stream .slider input').value") == stopped
 
 
-def test_the_canvas_shows_the_events(page: Browser, report: Path) -> None:
-    """At t = 1 of the first sample, on events stand in column 0 and off events in column 10, rows 2 to 9."""
+def test_the_canvas_shows_the_events(page: Browser, run: Path, report: Path) -> None:
+    """At t = 1 of sample k, on events stand in column k and off events two to the left of it, rows 2 to 9."""
+    (stream,) = data(parse(report.read_text()))["streams"]
+    stored = np.load(run / "results" / "bayes-seed0.npz")["frames"]
+    (k,) = [k for k in range(len(stored)) if stored[k].tobytes() == base64.b64decode(stream["frames"][0])][:1]
+    on, off = k % 12, (k - 2) % 12
     page.open(report)
     page.value("document.querySelector('.stream').scrollIntoView()")
     move(page, "stream", 1)
@@ -142,8 +148,8 @@ def test_the_canvas_shows_the_events(page: Browser, report: Path) -> None:
         "[...document.querySelector('.stream canvas').getContext('2d').getImageData(0, 0, 12, 12).data]"
     )
     image = np.array(values).reshape(12, 12, 4)
-    assert (image[2:10, 0, 2] > image[2:10, 0, 0]).all()  # bluish
-    assert (image[2:10, 10, 0] > image[2:10, 10, 2]).all()  # reddish
+    assert (image[2:10, on, 2] > image[2:10, on, 0]).all()  # bluish
+    assert (image[2:10, off, 0] > image[2:10, off, 2]).all()  # reddish
     lit = image[..., :3].any(-1)
     assert lit.sum() == 16
     assert not lit[[0, 1, 10, 11]].any()
@@ -178,6 +184,34 @@ def test_a_phone_needs_no_sideways_scrolling(page: Browser, report: Path, two_mo
         page.open(path)
         scroll_through(page)
         assert page.value("document.documentElement.scrollWidth") == 390
+
+
+def test_wide_tables_scroll_with_a_hint(page: Browser, report: Path) -> None:
+    """Where a table is wider than the screen it says so and scrolls, its first column staying; else no hint."""
+    hint = "[...document.querySelectorAll('#results .hint')].map((each) => each.offsetParent !== null)"
+    page.open(report)
+    page.value("new Promise((done) => requestAnimationFrame(() => setTimeout(done, 50)))")
+    assert page.value(hint) == [False, False, False]
+    page.screen(390, 844, phone=True)
+    page.open(report)
+    page.wait(f"{hint}[0]")
+    box = "document.querySelector('#headline').parentElement"
+    assert page.value(f"{box}.scrollWidth > {box}.clientWidth")
+    cell = "document.querySelector('#headline tbody th').getBoundingClientRect().left"
+    before = page.value(cell)
+    page.value(f"{box}.scrollLeft = 100")
+    assert page.value(f"{box}.scrollLeft") == 100
+    assert page.value(cell) == before
+
+
+def test_the_paper_stays_at_the_bottom_however_one_sorts(page: Browser, report: Path) -> None:
+    page.open(report)
+    names = "[...document.querySelectorAll('#headline tbody tr')].slice(-2).map((row) => row.cells[0].innerText)"
+    paper = page.value(names)
+    assert "paper" in paper[0].lower()
+    for _ in range(2):
+        page.value("document.querySelectorAll('#headline thead th')[2].click()")
+        assert page.value(names) == paper
 
 
 def test_hostile_names_do_nothing(page: Browser, hostile_run: Path, run: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import shutil
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 from parsed import Element, data, parse
-from synthetic import HOSTILE, TIME
+from synthetic import CLASSES, HOSTILE, TASKS, TIME
 
 from bayspike.errors import UserError
 from bayspike.report import write_report
@@ -92,7 +93,7 @@ def test_simulated_data_are_flagged_everywhere(run: Path, simulated_run: Path, t
     assert root.every("p", kind="warning")
     assert all(stream["simulated"] for stream in data(root)["streams"])
     both = parse(write_report([run, simulated_run], tmp_path / "b.html").read_text())
-    together = [card for card in both.every("figure", kind="wide") if "AUROC" not in card.text]
+    together = [each for each in both.every("figure", kind="wide") if not re.search("AUROC|by input", each.text)]
     assert together
     assert all("partly simulated data" in card.text for card in together)
     legends = json.dumps(data(both)["plots"])
@@ -200,18 +201,89 @@ def test_pictures_are_taken_from_the_run_only(run: Path, tmp_path: Path) -> None
     ]  # fmt: skip
 
 
-def test_streams_carry_the_stored_spikes_and_probabilities(run: Path, report: Path) -> None:
+def test_streams_begin_with_the_hardest_and_show_every_class(run: Path, report: Path) -> None:
     (stream,) = data(parse(report.read_text()))["streams"]  # both methods saw the same spikes
-    stored = np.load(run / "results" / "bayes-seed0.npz")
+    stored = {name: np.load(run / "results" / f"{name}-seed0.npz") for name in ("sgd", "bayes")}
+    places = stored["bayes"]["frames_of"]
+    labels = stored["bayes"]["labels"][stored["bayes"]["subset"][places]]
+    ends = [
+        stored[name][f"probabilities/{predictor}"][-1, places, labels]
+        for name, predictor in (("sgd", "point"), ("bayes", "committee"))
+    ]
+    hardest = int(np.mean(ends, axis=0).argmin())
+    firsts = [next(k for k in range(len(places)) if labels[k] == c and k != hardest) for c in range(CLASSES)]
+    shown = [hardest, *firsts]
+    assert stream["labels"] == [labels[hardest], *range(CLASSES)]
     assert stream["shape"] == [2, 12, 12]
     assert stream["time"] == TIME
-    for k, packed in enumerate(stream["frames"]):
-        assert base64.b64decode(packed) == stored["frames"][k].tobytes()
-    assert stream["labels"] == stored["labels"][stored["subset"][:4]].tolist()
+    for k, packed in zip(shown, stream["frames"], strict=True):
+        assert base64.b64decode(packed) == stored["bayes"]["frames"][k].tobytes()
     (method,) = [each for each in stream["methods"] if each["name"] == "bayes, committee"]
-    assert np.allclose(
-        np.array(method["p"]) / 1000, stored["probabilities/committee"][:, :4].transpose(1, 0, 2), atol=6e-4
-    )
+    own = stored["bayes"]["probabilities/committee"][:, places[shown]].transpose(1, 0, 2)
+    assert np.allclose(np.array(method["p"]) / 1000, own, atol=6e-4)
+
+
+def test_streams_of_version_0_1_are_the_first_of_the_subset(run: Path, tmp_path: Path) -> None:
+    kept = copy(run, tmp_path)
+    for path in (kept / "results").glob("*.npz"):
+        arrays = dict(np.load(path))
+        del arrays["frames_of"]
+        np.savez(path, **{**arrays, "frames": arrays["frames"][:4]})
+    (stream,) = data(parse(write_report([kept]).read_text()))["streams"]
+    stored = np.load(kept / "results" / "sgd-seed0.npz")
+    assert sorted(stream["labels"]) == sorted(set(stored["labels"][stored["subset"][:4]].tolist()))
+    held = [frame.tobytes() for frame in stored["frames"]]
+    assert all(base64.b64decode(packed) in held for packed in stream["frames"])
+
+
+def test_places_of_frames_that_are_none_show_no_stream(run: Path, tmp_path: Path) -> None:
+    kept = copy(run, tmp_path)
+    for path in (kept / "results").glob("*.npz"):
+        arrays = dict(np.load(path))
+        np.savez(path, **{**arrays, "frames_of": arrays["frames_of"] + 1000})
+    assert "stream" not in sections(parse(write_report([kept]).read_text()))
+
+
+def test_standard_deviations_are_seen(run: Path, report: Path) -> None:
+    root = parse(report.read_text())
+    (parameters,) = root.every("section", id="parameters")
+    plots = data(root)["plots"]
+    drawn = {
+        card.every("figcaption")[0].text: plots[card.every("div", kind="plot")[0].attributes["id"]]
+        for card in parameters.every("figure", kind="card")
+    }
+    assert list(drawn) == ["sgd", "bayes", "bayes: standard deviations", "bayes: standard deviation by input"]
+    (line,) = drawn["bayes: standard deviations"]["data"]
+    assert line["x"] == [0.025, 0.075]
+    assert line["y"] == [0.0625, 0.938]
+    pictures = drawn["bayes: standard deviation by input"]["data"]
+    assert len(pictures) == TASKS
+    for each in pictures:  # not from zero, where a small difference would be lost
+        assert (each["zmin"], each["zmax"]) == (pytest.approx(0.06), pytest.approx(0.1))
+
+
+def test_the_command_can_be_pasted(run: Path, hostile_run: Path, tmp_path: Path) -> None:
+    for each in (run, hostile_run):
+        root = parse(write_report([each], tmp_path / f"{each.name}.html").read_text())
+        (command,) = root.every("pre", kind="command")
+        (code,) = command.every("code")
+        assert shlex.split(code.texts[0]) == json.loads((each / "environment.json").read_text())["command"]
+
+
+def test_configuration_is_folded_and_figures_are_open(run: Path, tmp_path: Path) -> None:
+    kept = copy(run, tmp_path)
+    (kept / "figures").mkdir()
+    (kept / "figures" / "index.json").write_text(json.dumps([{"name": "own", "caption": "A caption.", "files": []}]))
+    root = parse(write_report([kept]).read_text())
+    folds = root.every("details")
+    assert [fold.every("summary")[0].text for fold in folds] == [
+        "Methods", "Data set", "Environment", "Configuration", "Protocol",
+    ]  # fmt: skip
+    assert not [fold for fold in folds if "open" in fold.attributes]
+    assert not [fold for fold in folds if fold.every("figure")]
+    assert len(root.every("figure", kind="picture")) == 1
+    (reduced,) = root.every("ul", kind="reduced")
+    assert not [fold for fold in folds if reduced in fold.every("ul")]
 
 
 def test_templates_escape_and_miss_nothing() -> None:

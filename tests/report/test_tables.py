@@ -5,7 +5,8 @@ import statistics
 from pathlib import Path
 
 import pytest
-from parsed import parse, table
+from parsed import bodies, parse, table
+from synthetic import make_run
 
 from bayspike.report import write_report
 
@@ -34,15 +35,28 @@ def test_headline_table_equals_the_summary(run: Path, report: Path) -> None:
         assert rows[label][-1].text == "2"
 
 
-def test_published_numbers_stand_below_the_method_they_belong_to(report: Path) -> None:
-    rows = [row for row in table(parse(report.read_text()), "headline") if row[0].tag == "th"]
-    names = [row[0].text for row in rows]
-    at = names.index("sgd")
-    assert names[at + 1].split() == ["Frequentist", "paper"]
-    assert rows[at + 1][2].text == "77.19 ± 0.65 %"
-    assert rows[at + 1][3].text == "0.390 ± 0.010"
-    assert names[-1] == "Another rule paper"  # no method of the run is like it
-    assert [cell.text for cell in rows[-1][2:5]] == ["83.45 ± 0.55 %", "–", "–"]
+def test_published_numbers_stand_once_at_the_bottom(report: Path) -> None:
+    ours, paper = bodies(parse(report.read_text()), "headline")
+    assert not [cell for row in ours for cell in row if "paper" in cell.text]
+    assert [cell.text for cell in paper[0]] == ["Published numbers, on mnist (60,000 + 10,000 images)"]
+    assert paper[0][0].attributes["colspan"] == str(len(ours[0]))
+    assert [row[0].text for row in paper[1:]] == ["Frequentist paper", "Another rule paper"]
+    assert [cell.text for cell in paper[1][1:4]] == ["point", "77.19 ± 0.65 %", "0.390 ± 0.010"]
+    assert [cell.text for cell in paper[2][2:5]] == ["83.45 ± 0.55 %", "–", "–"]
+
+
+def test_published_numbers_of_another_data_set_are_marked(run: Path, tmp_path: Path) -> None:
+    elsewhere = make_run(tmp_path / "elsewhere", same_data=False, seeds=1)
+    paper = bodies(parse(write_report([elsewhere]).read_text()), "headline")[1]
+    assert paper[0][0].text == (
+        "Published numbers, on mnist (60,000 + 10,000 images); this run has another data set, so the numbers cannot be "
+        "compared one to one"
+    )
+    assert [row[0].text.endswith("paper, other data") for row in paper[1:]] == [True, True]
+    both = bodies(parse(write_report([run, elsewhere], tmp_path / "both.html").read_text()), "headline")[1]
+    assert "; elsewhere had another data set" in both[0][0].text
+    assert [row[1].text for row in both[1:]] == ["Frequentist paper", "Another rule paper"]  # once for both runs
+    assert len({len(row) for row in both[1:]}) == 1
 
 
 def test_continual_and_cost_tables(run: Path, report: Path) -> None:
@@ -80,3 +94,26 @@ def test_several_runs_share_one_table(run: Path, simulated_run: Path, tmp_path: 
 def test_runs_of_the_same_name_are_told_apart(run: Path, tmp_path: Path) -> None:
     page = parse(write_report([run, run], tmp_path / "twice.html").read_text())
     assert {row[0].text for row in table(page, "headline")} == {"plain (1)", "plain (2)"}
+
+
+def test_a_comparison_says_first_what_differs(run: Path, tmp_path: Path) -> None:
+    other = make_run(tmp_path / "other", labels=("bayes", "ewc"), seeds=1, lr=0.3, foreign=True)
+    page = parse(write_report([run, other], tmp_path / "both.html").read_text())
+    assert page.every("section")[0].attributes["id"] == "differences"
+    assert [cell.text for cell in page.every("table", id="differences")[0].every("thead")[0].every("th")][1:] == [
+        "plain",
+        "other",
+    ]
+    rows = {row[0].text: [cell.text for cell in row[1:]] for row in table(page, "differences")}
+    assert rows == {
+        "seeds": ["0, 1", "0"],
+        "learners": ["sgd, bayes", "bayes, ewc"],
+        "bayes.rule.lr": ["0.1", "0.3"],
+    }
+
+
+def test_runs_in_which_nothing_differs_say_so(run: Path, tmp_path: Path) -> None:
+    page = parse(write_report([run, run], tmp_path / "twice.html").read_text())
+    assert "Nothing that was recorded differs" in page.every("section", id="differences")[0].text
+    alone = parse(write_report([run], tmp_path / "alone.html").read_text())
+    assert not alone.every("section", id="differences")

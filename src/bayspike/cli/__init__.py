@@ -25,9 +25,12 @@ Then:
     bayspike data                          which data sets are at hand
     bayspike run folder --data DIR         learn from pictures or recordings of your own
 
-`bayspike COMMAND --help` explains a command, `bayspike --version` says which version this is. With --debug a mistake is
-shown with its traceback.
-Completion: bayspike --tyro-write-completion bash ~/.local/share/bash-completion/completions/bayspike"""
+Besides:
+
+    bayspike COMMAND --help    explains a command
+    bayspike --version         says which version this is
+    bayspike COMMAND --debug   shows a mistake with its traceback
+    bayspike --tyro-write-completion bash ~/.local/share/bash-completion/completions/bayspike"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -80,7 +83,7 @@ def _dispatch(arguments: list[str]) -> int:
     from bayspike.cli.arguments import check_arguments
     from bayspike.cli.data import Data, Info
     from bayspike.cli.models import Evaluate, Export
-    from bayspike.cli.optional import registry
+    from bayspike.cli.optional import registry, with_plain_help
     from bayspike.cli.predict import Predict
     from bayspike.cli.run import Report, Resume, Run
 
@@ -97,7 +100,11 @@ def _dispatch(arguments: list[str]) -> int:
     check_arguments(arguments, commands)
     with registry:
         command = tyro.extras.subcommand_cli_from_dict(
-            dict(commands), prog="bayspike", description=ABOUT, args=arguments, config=(tyro.conf.FlagCreatePairsOff,)
+            {name: with_plain_help(each) for name, each in commands.items()},
+            prog="bayspike",
+            description=ABOUT,
+            args=arguments,
+            config=(tyro.conf.FlagCreatePairsOff,),
         )
-    code: int = command.execute()
+    code: int = command.execute(arguments) if isinstance(command, Run) else command.execute()
     return code

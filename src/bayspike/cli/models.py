@@ -27,6 +27,8 @@ class Evaluate:
 
     bayspike evaluate runs/demo
 
+    bayspike evaluate digits.bayspike --dataset digits
+
     bayspike evaluate runs/demo --coverage 0.9 --temperature
 
     bayspike evaluate runs/demo --controls
@@ -69,8 +71,8 @@ class Evaluate:
     """Only that many test examples."""
     own_code: bool = False
     """Run the data set or the rule from outside bayspike that the model names."""
-    seed: int = 0
-    """Of encodings, weight draws and halves."""
+    seed: int | None = None
+    """Of encodings, weight draws and halves; by default 0, for a learner's file its own."""
     json: bool = False
     """One JSON object instead of a table."""
 
@@ -97,19 +99,21 @@ class Evaluate:
         )
         names = self.predictor or final_predictors(method(model.method), model.posteriors)
         members = self.members or int(model.about["members"])
+        seed = model.seed if self.seed is None else self.seed
         if self.prune:
             from bayspike.cli.controls import tell_pruned
 
-            return tell_pruned(model, dataset, self.prune, members, self.seed, as_json=self.json)
+            return tell_pruned(model, dataset, self.prune, members, seed, as_json=self.json)
         if self.controls:
             from bayspike.cli.controls import tell_controls
 
-            return tell_controls(model, dataset, members, self.seed, as_json=self.json)
+            return tell_controls(model, dataset, members, seed, as_json=self.json)
         wanted = Wanted(self.coverage, self.temperature, self.foreign)
         verdicts = {}
         for name in names:
-            predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
-            verdicts[name] = evaluate(predictor, dataset, wanted, self.seed)
+            predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed))
+            own = model.own_calibration(name, members, seed)
+            verdicts[name] = evaluate(predictor, dataset, wanted, seed, own.temperature if own else None)
         if self.json:
             facts: dict[str, Any] = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
             if wanted.halved:
@@ -119,7 +123,7 @@ class Evaluate:
             print(json.dumps({**facts, "scores": {name: each.as_json() for name, each in verdicts.items()}}))
             return 0
         kind = " (simulated)" if dataset.simulated else ""
-        self._print(verdicts, f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
+        self._print(verdicts, seed, f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}")
         return 0
 
     def _keep(self) -> int:
@@ -133,7 +137,7 @@ class Evaluate:
         )
         return keep_in_run(self.model, self.job, self.prune, self.controls, self.data)
 
-    def _print(self, verdicts: Mapping[str, "Verdict"], title: str) -> None:
+    def _print(self, verdicts: Mapping[str, "Verdict"], seed: int, title: str) -> None:
         from rich.table import Table
 
         from bayspike.runs.reporting import wide_console
@@ -151,6 +155,8 @@ class Evaluate:
             if verdict.auroc is not None:
                 auroc = [f"{verdict.auroc.get('mutual_information', verdict.auroc['entropy']):.3f}"]
             table.add_row(name, *_numbers(verdict.scores, auroc))
+            if verdict.own is not None:
+                notes.append(f"{name}: {verdict.own.note} That is the learner's own.")
             if verdict.scaled is not None and verdict.temperature is not None:
                 table.add_row(f"{name}, scaled", *_numbers(verdict.scaled, ["" for _ in auroc]))
                 notes.append(f"{name}: {verdict.temperature.note}")
@@ -168,7 +174,7 @@ class Evaluate:
         if first.calibrated_on:
             notes.append(
                 f"{first.calibrated_on} test examples calibrated; all figures are of the other {first.scores.examples} "
-                f"(half of every class each, drawn with seed {self.seed})."
+                f"(half of every class each, drawn with seed {seed})."
             )
         if self.foreign:
             notes.append("AUROC of foreign inputs against own: by mutual information, of a single network by entropy.")

@@ -1,12 +1,18 @@
-"""How help shows an option that may be left out: `--seeds INT`, not `--seeds {None}|INT`."""
+"""How help shows an option that may be left out: `--seeds INT`, not `--seeds {None}|INT`, and a default only where
+there is one to tell."""
 
+import dataclasses
 import types
+from functools import cache
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
 registry = ConstructorRegistry()
+_NOTHING_TO_TELL = tyro.conf.arg(help_behavior_hint="")
+_SEVERAL = tyro.conf.arg(help_behavior_hint="(at least one)", metavar="PATH [PATH ...]")
 _SHOWN: dict[Any, str] = {int: "INT", float: "FLOAT", str: "TEXT", Path: "PATH"}
 
 
@@ -37,3 +43,20 @@ def _or_nothing(info: PrimitiveTypeInfo) -> PrimitiveConstructorSpec[Any] | None
         str_from_instance=lambda value: [] if value is None else [str(value)],
         choices=choices,
     )
+
+
+@cache
+def with_plain_help(command: type) -> type:
+    """The command, whose help says nothing of a default that is no value: a flag, or what may be left out."""
+    hints = get_type_hints(command, include_extras=True)
+    for each in dataclasses.fields(command):
+        hint = hints[each.name]
+        bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+        if dataclasses.is_dataclass(bare):
+            assert isinstance(bare, type)
+            with_plain_help(bare)
+        elif each.default is dataclasses.MISSING and get_origin(bare) is tuple:
+            command.__annotations__[each.name] = Annotated[hint, _SEVERAL]
+        elif each.default is None or each.default is False or each.default == ():
+            command.__annotations__[each.name] = Annotated[hint, _NOTHING_TO_TELL]
+    return command

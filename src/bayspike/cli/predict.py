@@ -3,7 +3,7 @@
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import torch
 
     from bayspike.data.inputs import Silence
+    from bayspike.learner.state import Calibration as Own
     from bayspike.predict.calibration import Calibration
     from bayspike.predict.predictors import Predictor
     from bayspike.predict.watching import Decision, Watch
@@ -33,6 +34,8 @@ class Predict:
     bayspike predict runs/demo seven.png --coverage 0.9
 
     bayspike predict runs/nmnist recording.bin --json --every 1
+
+    bayspike predict digits.bayspike seven.png
 
     event-camera | bayspike predict runs/nmnist -
 
@@ -55,9 +58,9 @@ class Predict:
     coverage: float | None = None
     """Also the set of classes that holds the right one with this probability at all printed steps, for example 0.9."""
     temperature: bool = False
-    """Scale confidences by a temperature fitted on held-out examples."""
+    """Scale confidences by a temperature fitted on held-out examples; that of a learner's file is always used."""
     foreign: bool = False
-    """Say whether the input looks foreign."""
+    """Say whether the input looks foreign; a learner that can tell always says so."""
     held_out: int = 500
     """Test examples of the network's data set that calibrate --coverage, --temperature and --foreign."""
     data: Path | None = None
@@ -66,8 +69,8 @@ class Predict:
     """Bring pictures to the size the network takes."""
     own_code: bool = False
     """Run the data set or the rule from outside bayspike that the model names."""
-    seed: int = 0
-    """Of encoding and weight draws."""
+    seed: int | None = None
+    """Of encoding and weight draws; by default 0, for a learner's file its own."""
     json: bool = False
     """JSON lines."""
 
@@ -89,18 +92,19 @@ class Predict:
         check_committee(model, () if self.predictor is None else (self.predictor,), self.members)
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
-        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
-        calibration = self._calibrate(model, predictor)
+        seed = model.seed if self.seed is None else self.seed
+        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed))
+        calibration = self._calibrate(model, predictor, model.own_calibration(name, members, seed), seed)
         refused = 0
         for path in self.files:
             try:
-                generator = generator_for(self.seed, "input")
+                generator = generator_for(seed, "input")
                 if str(path) == "-":
                     steps = _standard_input(model, generator, self.resize)
                 else:
                     steps = iter(spikes_of_file(path, model.about, generator, self.resize))
                 told = Telling(str(path), model.classes, calibration, self.json)
-                watching = predictor.open(1, generator_for(self.seed, "ensemble"), foreign=calibration.foreign)
+                watching = predictor.open(1, generator_for(seed, "ensemble"), foreign=calibration.foreign)
                 self._watch(steps, watching, told, self._every(model))
             except UserError as error:  # the others are predicted all the same
                 if len(self.files) == 1:
@@ -129,18 +133,22 @@ class Predict:
         each_step = self.json and self.coverage is None
         return self.every or (1 if each_step else max(1, int(model.about["time"]) // 10))
 
-    def _calibrate(self, model: "Model", predictor: "Predictor") -> "Calibration":
-        """What was asked to be fitted; how, and on what, is said before the first line."""
+    def _calibrate(self, model: "Model", predictor: "Predictor", own: "Own | None", seed: int) -> "Calibration":
+        """What the model brings along, and what was asked to be fitted; how, and on what, is said before the first
+        line."""
         import torch
 
         from bayspike.predict.calibration import Calibration, fit
 
-        if not (self.temperature or self.foreign or self.coverage is not None):
-            return Calibration(0)
-        own = self.predictor in (None, "committee") and self.members is None and self.seed == model.about["seed"]
-        if own and model.foreign is not None and not self.temperature and self.coverage is None:
-            print("Foreign inputs are told as the learner itself tells them.", file=sys.stderr)
-            return Calibration(0, foreign=model.foreign)
+        brought = Calibration(0) if own is None else Calibration(0, own.temperature, None, own.foreign)
+        told = [brought.temperature.note] if brought.temperature is not None else []
+        told += ["Foreign inputs are told as the learner itself tells them."] if brought.foreign is not None else []
+        for note in told:
+            print(note, file=sys.stderr)
+        scaling = self.temperature and brought.temperature is None
+        telling = self.foreign and brought.foreign is None
+        if not (scaling or telling or self.coverage is not None):
+            return brought
         dataset = load_data_of(model, self.data, None, self.held_out)
         time, every, layers = dataset.test.time, self._every(model), len(model.network.layers)
         # the steps a whole signal has lines for, but for the first, which cannot depend on it
@@ -148,11 +156,11 @@ class Predict:
         fitted = fit(
             predictor,
             dataset.test,
-            torch.Generator().manual_seed(self.seed),
-            temperature=self.temperature,
+            torch.Generator().manual_seed(seed),
+            temperature=scaling,
             promise=self.coverage,
             checkpoints=checkpoints,
-            false_alarm=FALSE_ALARM if self.foreign else None,
+            false_alarm=FALSE_ALARM if telling else None,
         )
         notes = [f"Calibrated on {fitted.examples} test examples of {dataset.name}, which took no part in training."]
         if fitted.sets is not None:
@@ -166,7 +174,9 @@ class Predict:
             notes.append(f"At any one time-step {FALSE_ALARM:.0%} of own inputs look foreign.")
         for note in notes:
             print(note, file=sys.stderr if self.json else sys.stdout, flush=True)
-        return fitted
+        return replace(
+            fitted, temperature=fitted.temperature or brought.temperature, foreign=fitted.foreign or brought.foreign
+        )
 
 
 class Telling:

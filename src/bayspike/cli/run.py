@@ -1,6 +1,8 @@
 """`bayspike run`, `resume` and `report`."""
 
+import shlex
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -89,7 +91,8 @@ class Run:
     sizes: Annotated[DataFlags, Flat] = field(default_factory=DataFlags)
     judging: Annotated[JudgingFlags, Flat] = field(default_factory=JudgingFlags)
 
-    def execute(self) -> int:
+    def execute(self, typed: Sequence[str] = ()) -> int:
+        """Do it; `typed` is the command's own words, which the run keeps."""
         from dataclasses import replace
 
         from bayspike.experiments.registry import experiment
@@ -128,8 +131,7 @@ class Run:
             config = replace(config, threads=max(1, cores() // at_once))
         stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
         out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
-        command = [Path(sys.argv[0]).name, *sys.argv[1:]]
-        with started(config, chosen, out, force=self.force, command=command) as (run, bench):
+        with started(config, chosen, out, force=self.force, command=["bayspike", *typed]) as (run, bench):
             return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
 
     def _rules(self) -> tuple[str, ...]:
@@ -266,7 +268,10 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, 
                 run_jobs(run, bench, told, stop, parallel or max(1, cores() // config.threads), WORKER)
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
-            print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)
+            print(
+                f"Interrupted; everything is kept. Go on with: bayspike resume {shlex.quote(str(run.path))}",
+                file=sys.stderr,
+            )
             return 130
     print_table(run, wide_console())
     if report is not None:

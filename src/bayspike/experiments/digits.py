@@ -7,7 +7,7 @@ classes, one layer of 400 neurons, coresets of 7.5 %.
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.experiments.split_mnist import NETWORK, PUBLISHED, TRAINING
+from bayspike.experiments.split_mnist import MNIST, NETWORK, PUBLISHED, TRAINING
 from bayspike.experiments.split_mnist import TUNED as LIKE_MNIST
 from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset
 
@@ -52,5 +52,5 @@ EXPERIMENT = Experiment(
     },
     figures=(*CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
-    published_note="The paper's numbers are of split-MNIST with all 60,000 + 10,000 images.",
+    paper_data=MNIST,
 )

@@ -6,7 +6,7 @@ binary synapses. One light is kept out of training: its recordings are the out-o
 
 from typing import Any
 
-from bayspike.runs.plan.experiment import Experiment, Preset, Published, offline
+from bayspike.runs.plan.experiment import Experiment, PaperData, Preset, Published, offline
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated users by
 # studies/tune.py. Edit here.
@@ -75,5 +75,6 @@ EXPERIMENT = Experiment(
         Published("Frequentist, binary", "ste", "point", ece=0.085),
         Published("Bayesian, binary", "bayes-binary", "committee", ece=0.069),
     ),
+    paper_data=PaperData("dvs_gesture"),
     published_note="The paper gives accuracies of this experiment only in its figures.",
 )

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from bayspike.continual.tasks import permuted
+from bayspike.experiments.split_mnist import MNIST
 from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset, Published
 
 # Their networks are ordinary ones of 784-50-10, trained by back-propagation.
@@ -76,5 +77,6 @@ EXPERIMENT = Experiment(
     },
     figures=("course", *CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
+    paper_data=MNIST,
     published_note="Published: accuracy over the last five of 200 tasks, ordinary networks by back-propagation.",
 )

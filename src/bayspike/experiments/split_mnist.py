@@ -7,7 +7,7 @@ over T = 50 steps, coresets of 7.5 % of every class, mini-batches of 64.
 from typing import Any
 
 from bayspike.continual.tasks import split_by_class
-from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset, Published
+from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, PaperData, Preset, Published
 
 PUBLISHED = (
     Published("TACOS (full precision)", "tacos", "point", 0.8345, 0.0055),
@@ -15,6 +15,7 @@ PUBLISHED = (
     Published("Bayesian committee machine", "bayes", "committee", 0.8544, 0.0016, 0.36, 0.01),
     Published("Bayesian ensemble decision", "bayes", "ensemble", 0.8503, 0.0054, 0.36, 0.01),
 )
+MNIST = PaperData("mnist", (60_000, 10_000))
 
 # A quick membrane: spikes from the second step on, so that the average over time is not diluted by a slow start. The
 # learning rate falls linearly within each task, for every method alike.
@@ -78,4 +79,5 @@ EXPERIMENT = Experiment(
     },
     figures=(*CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
+    paper_data=MNIST,
 )

@@ -241,7 +241,8 @@ def mean_parameters(results: Results) -> Figure | None:
     if label is None:
         return None
     arrays = results.arrays[label]
-    layers = sorted(int(name.removeprefix("weights/").split("_")[0]) for name in arrays if name.endswith("_counts"))
+    counted = [name for name in arrays if name.startswith("weights/") and name.endswith("_counts")]
+    layers = sorted(int(name.removeprefix("weights/").split("_")[0]) for name in counted)
     panels = {
         f"{label}, layer {layer + 1}": {
             "edges": arrays[f"weights/{layer}_edges"],

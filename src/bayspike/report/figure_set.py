@@ -1,6 +1,7 @@
 """The figures of a run, drawn again from its stored results."""
 
 from pathlib import Path
+from shlex import quote
 
 from bayspike.errors import require
 from bayspike.experiments.registry import experiment
@@ -18,5 +19,5 @@ def write_figures(run_dir: str | Path) -> list[Figure]:
     run = RunDirectory(Path(run_dir))
     config = config_from_json(read_json(run.config), str(run.config))
     results = read_results(run, config, DRAWN)
-    require(bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {run.path}`.")
+    require(bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {quote(str(run.path))}`.")
     return draw_figures(run, experiment(config.experiment), config, results)

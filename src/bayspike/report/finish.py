@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from rich.console import Console
@@ -10,6 +11,8 @@ from rich.table import Table
 from bayspike.errors import require
 from bayspike.experiments.registry import experiment
 from bayspike.report.drawing import draw_figures
+from bayspike.report.panels.headline import paper_title
+from bayspike.report.runs import load_run
 from bayspike.runs.directory import RunDirectory
 from bayspike.runs.outcome.summary import read_results, summarise
 from bayspike.runs.plan.config import RunConfig, config_from_json
@@ -38,7 +41,9 @@ def write_report_of(runs: Sequence[RunDirectory], out: Path) -> Path:
     for run in runs:
         config = config_from_json(read_json(run.config), str(run.config))
         results = read_results(run, config)
-        require(bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {run.path}`.")
+        require(
+            bool(results), f"{run.path} has no finished job yet: go on with `bayspike resume {quote(str(run.path))}`."
+        )
         summaries.append(plain_numbers(summarise(experiment(config.experiment), config, results)))
     if [run.report for run in runs] == [out]:
         write_json(runs[0].summary, summaries[0])
@@ -68,8 +73,8 @@ def print_table(run: RunDirectory, console: Console) -> None:
         for published in summary["paper"]:
             table.add_row(*_published(published))
     console.print(table)
-    if summary["paper"] and summary["paper_note"]:
-        console.print(summary["paper_note"], highlight=False)
+    if summary["paper"]:
+        console.print(f"{paper_title([load_run(run.path)])}. {summary['paper_note']}".strip(), highlight=False)
     for label, scores in summary["methods"].items():
         for sentence in scores["warnings"]:
             console.print(f"warning: {label}: {sentence}", highlight=False, markup=False, soft_wrap=True)

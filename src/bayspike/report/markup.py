@@ -177,6 +177,8 @@ class Table(Part):
     rows: Sequence[Row]
     name: str = ""
     sortable: bool = False
+    foot: Sequence[Row] = ()  # rows that stay at the bottom, however the others are sorted
+    foot_title: str = ""
 
     @property
     def numeric(self) -> list[bool]:

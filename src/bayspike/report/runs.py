@@ -78,13 +78,22 @@ class Job:
             return None
         return p, self.labels[self.subset].astype(np.int64)
 
-    def frames(self) -> tuple[Array, tuple[int, ...]] | None:
-        """Packed input spikes `(k, time, bytes)` of the first k of the subset, and the shape of a sample."""
+    def frames(self) -> tuple[Array, Array, tuple[int, ...]] | None:
+        """Packed input spikes `(k, time, bytes)`, their places in the subset `(k,)`, and the shape of a sample."""
         packed, shape = self.arrays.get("frames", 3), self.arrays.get("sample_shape", 1)
         if packed is None or packed.dtype != np.uint8 or self.subset is None:
             return None
         sizes = tuple(int(side) for side in shape) if shape is not None else ()
-        return packed[: len(self.subset)], sizes
+        places = self.arrays.get("frames_of", 1)
+        if places is None:  # version 0.1 kept those of the first of the subset
+            places = np.arange(min(len(packed), len(self.subset)))
+        if (
+            places.dtype.kind not in "iu"
+            or len(places) > len(packed)
+            or not set(places) <= set(range(len(self.subset)))
+        ):
+            return None
+        return packed[: len(places)], places.astype(np.int64), sizes
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from bayspike.errors import UserError, require
@@ -132,8 +133,8 @@ def _check_free(path: Path, force: bool) -> None:
     if not force:
         if (path / "config.json").is_file():
             raise UserError(
-                f"{path} is not empty: go on with `bayspike resume {path}`, choose another --out, or overwrite it "
-                "with --force."
+                f"{path} is not empty: go on with `bayspike resume {quote(str(path))}`, choose another --out, or "
+                "overwrite it with --force."
             )
         rest = "." if foreign else ", or overwrite what is left of a run there with --force."
         raise UserError(f"{path} is not empty and not a run: choose another --out{rest}")

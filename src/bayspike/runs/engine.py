@@ -23,6 +23,7 @@ from bayspike.runs.jobs import Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
+from bayspike.runs.plan.reduced import fewer_images
 from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.workers import run_in_workers
 from bayspike.storage.files import plain_numbers, read_json, read_lines, write_json, write_lines
@@ -60,6 +61,8 @@ def started(
     A mistake in the options leaves no directory behind, and nothing is begun that could not be taken up again.
     """
     bench = open_bench(config, experiment)
+    counted = fewer_images(bench.config.dataset, experiment.paper_data)
+    bench = replace(bench, config=replace(bench.config, reduced=(*counted, *bench.config.reduced)))
     config = bench.config
     for job in jobs_of(config):
         prepare(config, job, bench.dataset, bench.stream)

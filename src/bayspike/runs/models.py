@@ -14,10 +14,9 @@ from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError, require
 from bayspike.learner.examples import relabelled
 from bayspike.learner.file import is_learner_file, load_state, name_of_rule
-from bayspike.learner.state import network_of, posteriors_of
+from bayspike.learner.state import Calibration, network_of, posteriors_of
 from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
-from bayspike.predict.watching import ForeignRule
 from bayspike.runs.checkpoints import load, steps, unpack_progress
 from bayspike.runs.outcome.shapes import MODEL, check_shape
 from bayspike.runs.packed import NAME, is_packed, packed_posteriors
@@ -38,13 +37,19 @@ class Model:
     posteriors: Sequence[Posterior]
     method: str
     about: Mapping[str, Any]  # dataset, classes, sample_shape, time, …
-    foreign: ForeignRule | None = None  # of its own committee, where the file has one
+    calibration: Calibration | None = None  # of its own committee, where the file has one
+    seed: int = 0  # whose draws make its own committee
     held_back: Sequence[Samples] = ()  # examples in the file that it has not learnt from
     stored: Sequence[Samples] = ()  # and those that it has
 
     @property
     def classes(self) -> list[str]:
         return list(self.about["classes"])
+
+    def own_calibration(self, predictor: str, members: int, seed: int) -> Calibration | None:
+        """What the file says of its own committee, if it is this one that is asked: another was not calibrated."""
+        own = predictor == "committee" and members == int(self.about["members"]) and seed == self.seed
+        return self.calibration if own else None
 
 
 def load_model(path: Path, job: str | None = None) -> Model:
@@ -84,8 +89,10 @@ def _model_of_learner(path: Path) -> Model:
     plain = all(isinstance(about[key], str) for key in ("name", "label", "method")) and isinstance(about["data"], dict)
     require(plain, f"{path} does not say soundly where it is from.")
     held_back, stored = state.held_back, [part for part in state.memory if len(part)]
-    foreign = None if state.calibration is None else state.calibration.foreign
-    return Model(path, network_of(state), posteriors_of(state), about["method"], about, foreign, held_back, stored)
+    return Model(
+        path, network_of(state), posteriors_of(state), about["method"], about, state.calibration, state.seed,
+        held_back, stored,
+    )  # fmt: skip
 
 
 def own_data(model: Model, root: Path | None, name: str | None, count: int | None, learnt_too: bool = False) -> Dataset:

@@ -12,6 +12,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from queue import Empty, Queue
+from shlex import quote
 from typing import Any
 
 from bayspike.errors import UserError
@@ -114,7 +115,9 @@ def run_in_workers(
                 code = active.pop(job).process.wait()
                 if code not in (0, 130) and failure is None:
                     how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code} (see above)"
-                    failure = UserError(f"the process of {job} {how}: go on with `bayspike resume {run.path}`.")
+                    failure = UserError(
+                        f"the process of {job} {how}: go on with `bayspike resume {quote(str(run.path))}`."
+                    )
             elif "error" in message:
                 failure = failure or UserError(message["error"])
             elif "say" in message:

@@ -6,6 +6,7 @@ from bayspike.report.markup import Page, Section
 from bayspike.report.panels import (
     controls,
     course,
+    differences,
     figures,
     foreign,
     headline,
@@ -26,6 +27,7 @@ from bayspike.report.runs import Comparison
 Panel = Callable[[Comparison, Page], Section | None]
 
 PANELS: tuple[tuple[str, Panel], ...] = (
+    ("What differs", differences.panel),
     ("Results", headline.panel),
     ("Beyond chance?", paired.panel),
     ("Confidence maps", two_moons.panel),

@@ -1,6 +1,7 @@
 """The run's figures with their captions, as pictures inside the page."""
 
 import base64
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,17 +18,19 @@ PNG = b"\x89PNG\r\n\x1a\n"
 
 
 class Picture(NamedTuple):
-    """A figure with its PNG in base64, if there is one."""
+    """A figure with its PNG in base64, if there is one; its size keeps its place while it is not drawn yet."""
 
     title: str
     caption: str
     png: str | None
     simulated: bool
+    width: int = 0
+    height: int = 0
 
 
 @dataclass(frozen=True)
 class Pictures(Part):
-    """The figures, folded away."""
+    """The figures, one below the other."""
 
     template = "pictures.html"
     pictures: Sequence[Picture]
@@ -38,19 +41,21 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     pictures, left = [], MOST_BYTES
     for run in comparison.runs:
         for entry in run.figures:
-            png = _picture(run, entry, left)
+            content = _picture(run, entry, left)
+            png = None if content is None else base64.b64encode(content).decode()
             left -= len(png or "")
+            width, height = struct.unpack(">II", content[16:24]) if content else (0, 0)
             name = str(entry.get("name", "figure"))
             title = name if len(comparison.runs) == 1 else f"{run.name}: {name}"
-            pictures.append(Picture(title, str(entry.get("caption", "")), png, run.simulated))
+            pictures.append(Picture(title, str(entry.get("caption", "")), png, run.simulated, width, height))
     if not pictures:
         return None
     lead = "Drawn for print; the same files, with their numbers as CSV, are in the run's folder <code>figures</code>."
     return Section("figures", "Figures", Markup(lead), [Pictures(pictures)])
 
 
-def _picture(run: Run, entry: dict[str, Any], most: int) -> str | None:
-    """The figure's PNG in base64. Only plain names inside the run's own folder are followed."""
+def _picture(run: Run, entry: dict[str, Any], most: int) -> bytes | None:
+    """The figure's PNG. Only plain names inside the run's own folder are followed."""
     folder = run.path / "figures"
     for file in sequence(entry.get("files")):
         name = Path(str(file)).name
@@ -58,6 +63,6 @@ def _picture(run: Run, entry: dict[str, Any], most: int) -> str | None:
         if not name.endswith(".png") or path.is_symlink() or not path.is_file() or path.stat().st_size * 4 > most * 3:
             continue
         content = path.read_bytes()
-        if content.startswith(PNG):
-            return base64.b64encode(content).decode()
+        if content.startswith(PNG) and len(content) > 24:
+            return content
     return None

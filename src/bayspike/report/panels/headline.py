@@ -1,9 +1,7 @@
-"""The table of methods, mean ± standard deviation over seeds, beside the numbers of the paper; then the costs."""
+"""The table of methods, mean ± standard deviation over seeds, above the numbers of the paper; then the costs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
-
-from markupsafe import Markup
 
 from bayspike.report.markup import (
     Cell,
@@ -36,19 +34,21 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     del page  # nothing to plot here
     runs = comparison.runs
     columns = [key for key in HEADINGS if key != "ood_auroc" or any(_has_foreign(run) for run in runs)]
-    rows = [row for run in runs for row in _rows(run, columns, several=len(runs) > 1)]
+    several = len(runs) > 1
+    rows = [row for run in runs for row in _rows(run, columns, several=several)]
     if not rows:
         return None
-    head = [*(["Run"] if len(runs) > 1 else []), "Method", "Predictor", *(HEADINGS[c] for c in columns), "Seeds"]
+    head = [*(["Run"] if several else []), "Method", "Predictor", *(HEADINGS[c] for c in columns), "Seeds"]
     lead = (
         "Final scores on the test data, mean ± standard deviation over seeds. Higher accuracy is better, lower ECE, "
-        "NLL and Brier score are better. Rows marked <em>paper</em> are the published numbers. "
-        "The menu above adds further predictors. A click on a heading sorts."
+        "NLL and Brier score are better. The menu above adds further predictors. A click on a heading sorts."
     )
+    of_paper = paper_rows(runs, columns)
     notes = dict.fromkeys(str(run.summary["paper_note"]) for run in runs if run.summary.get("paper_note"))
-    parts = [Table(head, rows, name="headline", sortable=True), *map(Paragraph, notes)]
+    table = Table(head, rows, name="headline", sortable=True, foot=of_paper, foot_title=paper_title(runs))
+    parts = [table, *map(Paragraph, notes)]
     rest = [*_warnings(comparison), *_continual(comparison), *_costs(comparison)]
-    return Section("results", "Results", Markup(lead), [*parts, *rest])
+    return Section("results", "Results", lead, [*parts, *rest])
 
 
 def _has_foreign(run: Run) -> bool:
@@ -74,43 +74,55 @@ def _score_cells(scores: Mapping[str, Any], columns: list[str]) -> list[Cell]:
 
 def _rows(run: Run, columns: list[str], *, several: bool) -> Iterator[Row]:
     first = [Cell(run.name)] if several else []
-    # accuracies of some of the tasks stand beside ours of the same tasks, see `course`
-    of_paper = [entry for entry in published(run.summary.get("paper")) if not entry[1].get("of")]
-    methods = {job.label: job.method for job in run.jobs}
     for name, scores in run.methods.items():
         seeds, headline = scores.get("seeds"), str(scores.get("predictor") or "–")
         count = len(seeds) if isinstance(seeds, list) else number(seeds)
-        same = [entry for entry in of_paper if entry[1].get("method") in (name, methods.get(name))]
-        of_paper = [entry for entry in of_paper if entry not in same]
         others = {str(p): mapping(s) for p, s in mapping(scores.get("predictors")).items() if p != headline}
-        every = {headline: scores, **others}
-        for predictor, each in every.items():
-            # The paper's number for the same method and predictor stands right below ours.
-            beside = [entry for entry in same if entry[1].get("predictor") == predictor]
-            same = [entry for entry in same if entry not in beside]
-            measured = _score_cells(each, columns)
-            if predictor == headline:
-                title = Cell(name, heading=True, simulated=run.simulated)
-                seen = Cell(whole(count), value=None if count is None else float(count))
-                yield Row([*first, title, Cell(predictor), *measured, seen])
-            else:
-                views = [] if beside else [view_of(predictor)]
-                title = Cell(name, simulated=run.simulated)
-                yield Row([*first, title, Cell(predictor), *measured, Cell("")], views, "minor")
-            yield from (_paper_row(first, *entry, columns) for entry in beside)
-        yield from (_paper_row(first, *entry, columns) for entry in same)
-    yield from (_paper_row(first, *entry, columns) for entry in of_paper)
+        title = Cell(name, heading=True, simulated=run.simulated)
+        seen = Cell(whole(count), value=None if count is None else float(count))
+        yield Row([*first, title, Cell(headline), *_score_cells(scores, columns), seen])
+        for predictor, each in others.items():
+            cells = [*first, title._replace(heading=False), Cell(predictor), *_score_cells(each, columns), Cell("")]
+            yield Row(cells, [view_of(predictor)], "minor")
 
 
-def _paper_row(first: list[Cell], name: str, scores: Mapping[str, Any], columns: list[str]) -> Row:
-    cells = [
-        *first,
-        Cell(name, heading=True, tag="paper"),
-        Cell(str(scores.get("predictor") or "–")),
-        *_score_cells(scores, columns),
-        Cell("–"),
-    ]
-    return Row(cells)
+def paper_rows(runs: Sequence[Run], columns: list[str]) -> list[Row]:
+    """The published numbers, each once, however many runs they are to be held against."""
+    first = [Cell("–")] if len(runs) > 1 else []
+    found: dict[tuple[str, ...], Row] = {}
+    for run in runs:
+        for name, scores in published(run.summary.get("paper")):
+            if scores.get("of"):
+                continue  # of some of the tasks: beside ours of the same tasks, see `course`
+            measured = _score_cells(scores, columns)
+            predictor = str(scores.get("predictor") or "–")
+            tag = "paper, other data" if others_data(runs) == list(runs) else "paper"
+            cells = [*first, Cell(name, heading=True, tag=tag), Cell(predictor), *measured, Cell("–")]
+            found.setdefault((name, predictor, *(cell.text for cell in measured)), Row(cells))
+    return list(found.values())
+
+
+def others_data(runs: Sequence[Run]) -> list[Run]:
+    """The runs whose data set is not that of the published numbers."""
+    return [run for run in runs if mapping(run.summary.get("paper_data")).get("same") is False]
+
+
+def paper_title(runs: Sequence[Run]) -> str:
+    """What stands above the published numbers: the data they are of, and which runs had others."""
+    data = list(dict.fromkeys(_paper_data(run) for run in runs if run.summary.get("paper_data")))
+    title = "Published numbers" + (f", on {' and '.join(data)}" if data else "")
+    others = others_data(runs)
+    if not others:
+        return title
+    whose = "this run has" if len(runs) == 1 else f"{', '.join(run.name for run in others)} had"
+    return f"{title}; {whose} another data set, so the numbers cannot be compared one to one"
+
+
+def _paper_data(run: Run) -> str:
+    data = mapping(run.summary.get("paper_data"))
+    counts = [number(each) for each in sequence(data.get("images"))]
+    images = f" ({' + '.join(f'{each:,.0f}' for each in counts if each is not None)} images)" if counts else ""
+    return f"{data.get('name')}{images}"
 
 
 def published(value: Any, name: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -1,5 +1,6 @@
 """What was run, what was reduced against the paper, on what data, and in which environment."""
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -12,11 +13,10 @@ MOST_ROWS = 600
 
 
 class Fold(NamedTuple):
-    """A table that can be folded away; left out where it has no rows."""
+    """A table that is folded until it is asked for; left out where it has no rows."""
 
     title: str
     table: Table
-    opened: bool
     kind: str = ""  # a class of the style sheet
 
 
@@ -29,6 +29,7 @@ class Provenance(Part):
     simulated: bool
     protocol: str
     reduced: Sequence[str]
+    command: str  # as a shell takes it
     folds: Sequence[Fold]
 
 
@@ -42,17 +43,18 @@ def _run(run: Run, *, several: bool) -> Provenance:
     protocol = run.summary.get("protocol")
     settings = {k: v for k, v in run.config.items() if k not in ("reduced", "dataset", "methods")}
     folds = [
-        Fold("Methods", _methods(run), opened=True, kind="methods"),
-        Fold("Data set", _settings(mapping(run.config.get("dataset"))), opened=True),
-        Fold("Environment", _settings(run.environment), opened=True),
-        Fold("Configuration", _settings(settings), opened=False),
-        Fold("Protocol", _settings(mapping(protocol)), opened=False),
+        Fold("Methods", _methods(run), kind="methods"),
+        Fold("Data set", _settings(mapping(run.config.get("dataset")))),
+        Fold("Environment", _settings({k: v for k, v in run.environment.items() if k != "command"})),
+        Fold("Configuration", _settings(settings)),
+        Fold("Protocol", _settings(mapping(protocol))),
     ]
     return Provenance(
         title=run.name if several else "",
         simulated=run.simulated,
         protocol=protocol if isinstance(protocol, str) else "",
         reduced=[str(each) for each in sequence(run.config.get("reduced"))],
+        command=shlex.join(str(word) for word in sequence(run.environment.get("command"))),
         folds=folds,
     )
 

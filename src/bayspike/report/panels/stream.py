@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from bayspike.report.markup import Page, Part, Section
 from bayspike.report.reading import Array
 from bayspike.report.runs import Comparison, Job, Series, assign_views
 
-MOST_SAMPLES = 8
+MOST_SAMPLES = 24
 MOST_PIXELS = 1 << 16
 
 
@@ -29,7 +29,7 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         groups: dict[bytes, list[Series]] = {}
         for series in comparison.series:
             if series.run is run and (kept := _kept(series.jobs[0])) is not None:
-                groups.setdefault(kept[0].tobytes() + kept[1].tobytes(), []).append(series)
+                groups.setdefault(kept.packed.tobytes() + kept.labels.tobytes(), []).append(series)
         # Methods that saw the very same spikes are compared on one screen.
         page.streams.extend(_stream(group, assign_views(comparison, group)) for group in groups.values())
     count = len(page.streams) - before
@@ -37,20 +37,38 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         return None
     lead = (
         "A sample's spikes, step by step, with a fading trail (on events and off events in two colours), and the "
-        "probability each model gives to every class. The true class is bold; play or drag the slider. "
+        "probability each model gives to every class. It begins with the hardest of the stored examples, the one whose "
+        "class the models believe in least; then comes one of every class, as it came. The true class is bold; play or "
+        "drag the slider. "
         "Images are shown in one draw of their random spike code; the models were judged on another."
     )
     return Section("stream", "Decisions as events arrive", lead, [Streams(range(before, before + count))])
 
 
-def _kept(job: Job) -> tuple[Array, Array, tuple[int, ...]] | None:
-    """Packed frames `(k, time, bytes)`, their labels `(k,)` and the shape (channels, height, width)."""
+class _Kept(NamedTuple):
+    """Examples whose input spikes are there."""
+
+    packed: Array  # (k, time, bytes)
+    labels: Array  # (k,)
+    places: Array  # (k,) in the subset that has probabilities
+    shape: tuple[int, ...]  # (channels, height, width)
+
+
+def _kept(job: Job) -> _Kept | None:
     frames = job.frames()
-    if frames is None or job.subset is None or job.labels is None:
+    if frames is None or job.subset is None or job.labels is None or not len(frames[0]):
         return None
-    packed, shape = frames
-    labels = job.labels[job.subset[: len(packed)]]
-    return packed[:MOST_SAMPLES], labels[:MOST_SAMPLES].astype(np.int64), picture_shape(shape, packed.shape[2])
+    packed, places, shape = frames
+    labels = job.labels[job.subset[places]].astype(np.int64)
+    return _Kept(packed, labels, places, picture_shape(shape, packed.shape[2]))
+
+
+def chosen_samples(labels: Array, truth: Array) -> list[int]:
+    """Which examples are shown, by what the methods give to the true class in the end: the hardest, then one of every
+    class as it came."""
+    hardest = int(truth.argmin())
+    firsts = {int(label): k for k, label in reversed(list(enumerate(labels))) if k != hardest}
+    return [hardest, *(firsts[label] for label in sorted(firsts))][:MOST_SAMPLES]
 
 
 def picture_shape(shape: tuple[int, ...], width: int) -> tuple[int, ...]:
@@ -66,29 +84,30 @@ def _stream(group: list[Series], views: dict[Series, list[str]]) -> dict[str, An
     first = group[0]
     kept = _kept(first.jobs[0])
     assert kept is not None  # only such series were grouped
-    packed, labels, shape = kept
-    bits = np.unpackbits(packed, axis=-1)
-    inputs = int(np.prod(shape)) if shape else _used(bits)
-    methods = []
+    inputs = int(np.prod(kept.shape)) if kept.shape else _used(np.unpackbits(kept.packed, axis=-1))
+    given: dict[Series, Array] = {}  # probabilities (k, time, classes)
     for series in group:
         pair = series.jobs[0].over_time(series.predictor)
-        if pair is not None and len(pair[0]) == packed.shape[1]:
-            p = np.nan_to_num(pair[0][:, : len(packed)].transpose(1, 0, 2))
-            thousandths = np.clip(np.rint(1000 * p), 0, 1000).astype(int).tolist()
-            methods.append({"name": series.name, "views": views[series], "p": thousandths})
-    classes = first.jobs[0].classes
+        if pair is not None and len(pair[0]) == kept.packed.shape[1]:
+            given[series] = np.nan_to_num(pair[0][:, kept.places].transpose(1, 0, 2))
+    headlines = [p for series, p in given.items() if series.predictor == series.jobs[0].headline]
+    ends = [p[np.arange(len(p)), -1, kept.labels] for p in headlines if kept.labels.max() < p.shape[2]]
+    samples = chosen_samples(kept.labels, np.mean(ends, axis=0) if ends else np.zeros(len(kept.labels)))
+    thousandths = {series: np.clip(np.rint(1000 * p[samples]), 0, 1000).astype(int) for series, p in given.items()}
     return {
         "title": first.run.name,
         "simulated": first.run.simulated,
         "seed": first.jobs[0].seed,
-        "classes": classes,
-        "labels": labels.tolist(),
-        "shape": list(shape),
+        "classes": first.jobs[0].classes,
+        "labels": kept.labels[samples].tolist(),
+        "shape": list(kept.shape),
         "inputs": inputs,
-        "time": packed.shape[1],
-        "bytes": packed.shape[2],
-        "frames": [base64.b64encode(np.ascontiguousarray(sample).tobytes()).decode() for sample in packed],
-        "methods": methods,
+        "time": kept.packed.shape[1],
+        "bytes": kept.packed.shape[2],
+        "frames": [base64.b64encode(np.ascontiguousarray(kept.packed[k]).tobytes()).decode() for k in samples],
+        "methods": [
+            {"name": series.name, "views": views[series], "p": p.tolist()} for series, p in thousandths.items()
+        ],
     }
 
 

@@ -1,5 +1,5 @@
-"""The parameters: their means at the end of training (paper, Fig. weights_distrib), and how unsure the posterior is
-of each input after every task."""
+"""The parameters: their means at the end of training (paper, Fig. weights_distrib), and how unsure the posterior is of
+each synapse then, and of each input after every task."""
 
 from collections.abc import Iterator
 
@@ -16,12 +16,14 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         if (series.run.name, series.label) in seen:
             continue  # one card for all predictors: they share their parameters
         seen.add((series.run.name, series.label))
-        layers = list(histograms(job))
+        layers = list(histograms(job, "weights"))
         if not layers:
             continue
         name = f"{series.run.name}: {series.label}" if len(comparison.runs) > 1 else series.label
-        place = page.add_plot(_plot(layers))
-        cards.append(Card(name, place, simulated=series.run.simulated))
+        cards.append(Card(name, page.add_plot(_plot(layers, "mean parameter")), simulated=series.run.simulated))
+        if deviations := list(histograms(job, "deviations")):
+            place = page.add_plot(_plot(deviations, "standard deviation of a synapse"))
+            cards.append(Card(f"{name}: standard deviations", place, simulated=series.run.simulated))
         if (pictures := spread_pictures(job)) is not None:
             title = f"{name}: standard deviation by input"
             maps.append(Card(title, page.add_plot(pictures), simulated=series.run.simulated, wide=True))
@@ -29,25 +31,26 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         return None
     lead = (
         "Distribution of the mean parameters (weights, or the posterior's means) at the end of training, first seed, "
-        "logarithmic scale, with the share that is not zero. Below, for a posterior: how unsure it is of the synapses "
-        "of each input after every task, all on one scale; what the tasks have used is dark."
+        "logarithmic scale, with the share that is not zero; for a posterior also the standard deviations of its "
+        "synapses. Below: how unsure it is of the synapses of each input after every task, all on one scale, from the "
+        "surest to the least sure; what the tasks have used is dark."
     )
     return Section("parameters", "Parameters", lead, [Cards(cards, below=maps)])
 
 
-def histograms(job: Job) -> Iterator[tuple[str, Array, Array, float | None]]:
-    """Layer, counts, edges and share of non-zero parameters, for every layer that was stored."""
+def histograms(job: Job, what: str) -> Iterator[tuple[str, Array, Array, float | None]]:
+    """Layer, counts, edges and share of non-zero parameters, for every layer of which `what` was stored."""
     for name in job.arrays.names():
-        if not name.startswith("weights/") or not name.endswith("_counts"):
+        if not name.startswith(f"{what}/") or not name.endswith("_counts"):
             continue
-        layer = name.removeprefix("weights/").removesuffix("_counts")
-        counts, edges = job.arrays.get(name, 1), job.arrays.get(f"weights/{layer}_edges", 1)
-        share = job.arrays.get(f"weights/{layer}_nonzero")
+        layer = name.removeprefix(f"{what}/").removesuffix("_counts")
+        counts, edges = job.arrays.get(name, 1), job.arrays.get(f"{what}/{layer}_edges", 1)
+        share = job.arrays.get(f"{what}/{layer}_nonzero")
         if counts is not None and edges is not None and len(edges) == len(counts) + 1 and counts.sum() > 0:
             yield layer, counts, edges, None if share is None or share.size != 1 else float(share.reshape(-1)[0])
 
 
-def _plot(layers: list[tuple[str, Array, Array, float | None]]) -> Plot:
+def _plot(layers: list[tuple[str, Array, Array, float | None]], what: str) -> Plot:
     traces = []
     for k, (layer, counts, edges, share) in enumerate(layers):
         nonzero = "" if share is None else f": {100 * share:.1f} % non-zero"
@@ -63,7 +66,7 @@ def _plot(layers: list[tuple[str, Array, Array, float | None]]) -> Plot:
             }
         )
     layout = {
-        "xaxis": {"title": {"text": "mean parameter"}},
+        "xaxis": {"title": {"text": what}},
         "yaxis": {"title": {"text": "share"}, "type": "log", "exponentformat": "power", "dtick": 1},
         "showlegend": True,
     }

@@ -36,6 +36,16 @@ for (const box of document.querySelectorAll("section > .slider")) {
   connectSlider(box, (step) => Plots.setStep(box.closest("section"), step), 120);
 }
 
+// Tables wider than the screen say so, and can be scrolled by keys.
+const watchWidth = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const more = target.scrollWidth > target.clientWidth + 1;
+    target.parentElement.classList.toggle("more", more);
+    if (more) target.tabIndex = 0; else target.removeAttribute("tabindex");
+  }
+});
+for (const box of document.querySelectorAll(".scroll")) watchWidth.observe(box);
+
 const view = document.getElementById("view");
 function showView() {
   const chosen = view ? view.value : "headline";

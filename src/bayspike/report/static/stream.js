@@ -16,7 +16,7 @@ function buildStream(box, stream) {
   if (stream.simulated) heading.append(" ", make("span", "badge", "simulated data"));
   const picker = make("div", "picker");
   const buttons = stream.labels.map((label, sample) => {
-    const button = make("button", "", `#${sample + 1}: ${nameOf(label)}`);
+    const button = make("button", "", sample ? nameOf(label) : `hard: ${nameOf(label)}`);
     button.type = "button";
     button.addEventListener("click", () => { state.sample = sample; draw(); });
     picker.append(button);
@@ -104,10 +104,11 @@ function buildStream(box, stream) {
     if (!near) return;
     const t = Array.from({ length: state.step }, (_, k) => k + 1);
     const escape = (s) => s.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-    // The truth, the decision and the runners-up are named; the rest are thin grey lines.
+    // The truth and the classes that were ever thought of are named; the rest are thin grey lines.
     const final = p[steps - 1];
     const ranked = final.map((value, k) => k).sort((a, b) => final[b] - final[a]);
-    const named = [truth, ...ranked.filter((k) => k !== truth)].slice(0, 4);
+    const thought = ranked.filter((k) => k !== truth && p.some((row) => row[k] >= 200));
+    const named = [truth, ...thought].slice(0, 4);
     const order = [...final.keys()].filter((k) => !named.includes(k)).concat([...named].reverse());
     const data = order.map((k) => {
       const place = named.indexOf(k);
@@ -115,6 +116,9 @@ function buildStream(box, stream) {
       return { type: "scatter", mode: "lines", x: t, y: t.map((s) => p[s - 1][k] / 1000), name: escape(nameOf(k)),
         line: { color, width: k === truth ? 3.5 : place > 0 ? 1.8 : 1, dash: place > 1 ? "dot" : "solid" },
         showlegend: place >= 0, legendrank: place < 0 ? 1000 : place };
+    });
+    data.filter((line) => !line.showlegend).slice(0, 1).forEach((line) => {
+      data.push({ ...line, x: [null], y: [null], name: named.length > 1 ? "all others" : "all other classes", showlegend: true, hoverinfo: "skip" });
     });
     const layout = withLook({ xaxis: { range: [1, Math.max(2, steps)], title: { text: "t" } },
       yaxis: { range: [0, 1.02], title: { text: "probability" } }, showlegend: true }, data, plot.clientWidth);

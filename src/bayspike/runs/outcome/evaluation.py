@@ -44,11 +44,14 @@ class Verdict:
     scaled: Scores | None = None
     sets: SetScores | None = None
     auroc: dict[str, float] | None = None  # foreign inputs against own, by score
+    own: Temperature | None = None  # that the model brought along, and that its scores are scaled by
 
     def as_json(self) -> dict[str, Any]:
         plain: dict[str, Any] = self.scores._asdict()
         if self.sets is not None:
             plain["sets"] = self.sets._asdict()
+        if self.own is not None:
+            plain["temperature"] = self.own.value
         if self.temperature is not None and self.scaled is not None:
             plain["temperature"] = self.temperature.value
             plain["scaled"] = self.scaled._asdict()
@@ -57,8 +60,11 @@ class Verdict:
         return plain
 
 
-def evaluate(predictor: Predictor, dataset: Dataset, wanted: Wanted, seed: int) -> Verdict:
-    """Judge on the test examples of a data set."""
+def evaluate(
+    predictor: Predictor, dataset: Dataset, wanted: Wanted, seed: int, own: Temperature | None = None
+) -> Verdict:
+    """Judge on the test examples of a data set. A temperature of the model's `own` scales its probabilities, unless one
+    is to be fitted here."""
     labels = dataset.test.labels
     exam = examine(predictor, [Task(dataset.name, dataset.train, dataset.test)], seed)
     calibrating, judging = torch.arange(0), torch.arange(len(labels))
@@ -85,4 +91,6 @@ def evaluate(predictor: Predictor, dataset: Dataset, wanted: Wanted, seed: int) 
             other.members if several else None,
         )
         auroc = {name: float(each.auroc) for name, each in found.items()}
-    return Verdict(score(judged[-1], labels[judging]), len(calibrating), temperature, scaled, sets, auroc)
+    own = None if wanted.temperature else own
+    final = judged[-1] if own is None else own.apply(judged[-1])
+    return Verdict(score(final, labels[judging]), len(calibrating), temperature, scaled, sets, auroc, own)

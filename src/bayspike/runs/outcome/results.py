@@ -22,6 +22,7 @@ from bayspike.metrics import (
     mutual_information,
     summarise_continual,
 )
+from bayspike.posteriors.distributions import Posterior, variance_of
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Committee, Point
 from bayspike.runs.checkpoints import evaluation_to_plain
@@ -42,7 +43,7 @@ from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import unroll
 
-FRAMES = 8
+FRAMES_OF_CLASS, MOST_FRAMES = 3, 36  # examples whose input spikes are kept
 ENERGY_EXAMPLES = 16
 
 
@@ -60,13 +61,14 @@ def job_result(
     chosen = method(job.method.method)
     labels = torch.cat([task.test.labels for task in stream.judges])
     subset = stratified_indices(labels, min(len(labels), config.judging.stored_examples), config.data.seed)
-    # mixed, so that the first few, whose input spikes are kept, are of several classes
     subset = subset[torch.randperm(len(subset), generator=torch.Generator().manual_seed(config.data.seed))]
+    shown = some_of_each(labels[subset])
     arrays: dict[str, Any] = {
         "labels": labels.numpy(),
         "task": np.repeat(np.arange(len(stream.judges)), [len(task.test) for task in stream.judges]),
         "subset": subset.numpy(),
-        "frames": frames(stream.judges, subset[:FRAMES], job.seed),
+        "frames": frames(stream.judges, subset[shown], job.seed),
+        "frames_of": shown.numpy(),
         "sample_shape": np.array(dataset.sample_shape),
     }
     if dataset.foreign is not None and dataset.foreign_classes:
@@ -88,6 +90,7 @@ def job_result(
     for index, posterior in enumerate(learnt):
         counted = count_means(posterior.mean().numpy(force=True))
         arrays |= {f"weights/{index}_{part}": np.asarray(counted[part]) for part in ("counts", "edges", "nonzero")}
+        arrays |= _deviations(index, posterior)
     first = headline(chosen, config.judging)
     rounded = exams.get(f"{chosen.predictors[0]}-8bit")
     memory = memory_of(stream, progress)
@@ -133,6 +136,21 @@ def job_result(
         "chip": _chip(prepared, learnt, chosen.bayesian, config.judging.members),
     }
     return result, arrays
+
+
+def some_of_each(labels: Tensor) -> Tensor:
+    """Places of the first of every class, then of the second of every class, and so on: every class is seen."""
+    order = sorted((labels[:place].eq(label).sum().item(), place) for place, label in enumerate(labels.tolist()))
+    return torch.tensor([place for rank, place in order if rank < FRAMES_OF_CLASS][:MOST_FRAMES])
+
+
+def _deviations(layer: int, posterior: Posterior) -> dict[str, Any]:
+    """Histogram of the standard deviations of a layer's synapses; a point has none."""
+    deviations = variance_of(posterior).sqrt().numpy(force=True)
+    if not deviations.any():
+        return {}
+    counts, edges = np.histogram(deviations, 60, (0.0, float(deviations.max())))
+    return {f"deviations/{layer}_counts": counts, f"deviations/{layer}_edges": edges}
 
 
 def _foreign(

@@ -86,7 +86,16 @@ def summarise(experiment: Experiment, config: RunConfig, results: Sequence[Mappi
         "protocol": protocol(experiment, config),
         "paper": [to_plain(each) for each in experiment.published],
         "paper_note": experiment.published_note,
+        "paper_data": _paper_data(experiment, config),
     }
+
+
+def _paper_data(experiment: Experiment, config: RunConfig) -> dict[str, Any] | None:
+    """What the published numbers are of, and whether this run is on the same data set."""
+    data = experiment.paper_data
+    if data is None:
+        return None
+    return {**to_plain(data), "same": config.data.name == data.name and not config.simulated}
 
 
 def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -43,6 +43,15 @@ class Published:
     of: str = ""  # which tasks it is the accuracy of; all, where nothing is said
 
 
+@dataclass(frozen=True)
+class PaperData:
+    """The data that the published numbers are of: their name in the catalogue, and how many images to learn from and to
+    judge on, where those are known."""
+
+    name: str
+    images: tuple[int, int] | None = None
+
+
 # What there is to see of learners of one task after the other; names as in `drawing`.
 CONTINUAL_FIGURES = (
     "training_curves",
@@ -70,6 +79,7 @@ class Experiment:
     stand_in: str | None = None  # the simulated data set that may replace the real one
     published: tuple[Published, ...] = ()
     published_note: str = ""  # what to bear in mind when comparing
+    paper_data: PaperData | None = None  # of the published numbers; None: those of the preset `paper`
     of_paper: bool = True  # whether it has a preset `paper` that smaller ones are held against
     extras: Callable[..., dict[str, Any]] | None = None  # further arrays of a job, see `judging`
 

@@ -1,23 +1,39 @@
 """What a run does less of than the paper, in sentences: printed before it starts and stored with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from bayspike.runs.plan.config import MethodConfig, RunConfig
+from bayspike.runs.plan.experiment import PaperData
 
 
-def reductions(config: RunConfig, paper: RunConfig) -> list[str]:
-    """One sentence for everything that is smaller than in the preset `paper`."""
-    return list(dict.fromkeys(_sentences(config, paper)))
+def reductions(config: RunConfig, paper: RunConfig, data: PaperData | None = None) -> list[str]:
+    """One sentence for everything that is smaller than in the preset `paper`. Images are counted when they are there
+    (`fewer_images`), if it is known how many the paper had."""
+    return list(dict.fromkeys(_sentences(config, paper, data)))
 
 
-def _sentences(config: RunConfig, paper: RunConfig) -> Iterator[str]:
+def fewer_images(dataset: Mapping[str, Any], data: PaperData | None) -> Iterator[str]:
+    """How many images a run really has, from what is known of its data set, where the paper had more."""
+    if data is None or data.images is None:
+        return
+    kinds = zip(("training", "test"), (dataset["train"], dataset["test"]), data.images, strict=True)
+    fewer = [(kind, ours, theirs) for kind, ours, theirs in kinds if ours < theirs]
+    if fewer:
+        had = " and ".join(f"{ours:,} {kind}" for kind, ours, _ in fewer)
+        yield f"{had} images instead of {' and '.join(f'{theirs:,}' for *_, theirs in fewer)}."
+
+
+def _sentences(config: RunConfig, paper: RunConfig, data: PaperData | None) -> Iterator[str]:
+    named = paper.data.name if data is None else data.name
     if config.simulated:
-        yield f"The data are simulated ({config.data.name}), not the recordings of the paper ({paper.data.name})."
-    elif config.data.name != paper.data.name:
-        yield f"The data set is {config.data.name} instead of {paper.data.name}."
+        yield f"The data are simulated ({config.data.name}), not the recordings of the paper ({named})."
+    elif config.data.name != named:
+        yield f"The data set is {config.data.name} instead of {named}."
+    counted = data is not None and data.images is not None
     for what, ours, theirs in (
-        ("training examples", config.data.train_examples, paper.data.train_examples),
-        ("test examples", config.data.test_examples, paper.data.test_examples),
+        ("training examples", None if counted else config.data.train_examples, paper.data.train_examples),
+        ("test examples", None if counted else config.data.test_examples, paper.data.test_examples),
         ("time-steps", config.data.time, paper.data.time),
         ("repetitions", len(config.seeds), len(paper.seeds)),
         ("committee members", config.judging.members, paper.judging.members),

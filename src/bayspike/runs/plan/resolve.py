@@ -46,7 +46,7 @@ def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     if not experiment.of_paper:
         return config
     paper = _resolve(experiment, "paper", Changes(methods=list(dict.fromkeys(m.method for m in config.methods))))
-    return replace(config, reduced=tuple(reductions(config, paper)))
+    return replace(config, reduced=tuple(reductions(config, paper, experiment.paper_data)))
 
 
 def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
