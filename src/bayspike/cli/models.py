@@ -46,7 +46,10 @@ class Evaluate:
     coverage: float | None = None
     """Also judge sets of classes that hold the right one with this probability; half of the examples calibrate."""
     temperature: bool = False
-    """Also judge probabilities scaled by a fitted temperature; half of the examples calibrate."""
+    """Also judge probabilities scaled by a fitted temperature; the examples a run held back calibrate, else half of
+    the test examples."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer; by default the paper's mean, with the run's own way beside it."""
     foreign: bool = False
     """Also how well the data set's foreign inputs are told from its own (AUROC)."""
     controls: bool = False
@@ -99,12 +102,17 @@ class Evaluate:
             return tell_controls(model, dataset, members, self.seed, as_json=self.json)
         wanted = Wanted(self.coverage, self.temperature, self.foreign)
         verdicts = {}
-        for name in names:
-            predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
-            verdicts[name] = evaluate(predictor, dataset, wanted, self.seed)
+        own = model.about.get("gather", "mean")
+        ways = [(name, self.gather or "mean") for name in names]
+        if self.gather is None and own != "mean":
+            ways.append((names[0], own))
+        for name, how in ways:
+            drawn = committee_generator(self.seed)
+            predictor = make_predictor(name, model.network, model.posteriors, members, drawn, how)
+            verdicts[name if how == "mean" else f"{name}-{how}"] = evaluate(predictor, dataset, wanted, self.seed)
         if self.json:
             facts: dict[str, Any] = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
-            if wanted.halved:
+            if wanted.halved(dataset):
                 facts["calibrated_on"] = next(iter(verdicts.values())).calibrated_on
             if self.coverage is not None:
                 facts["coverage"] = self.coverage

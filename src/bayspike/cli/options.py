@@ -6,7 +6,7 @@ from typing import Any, Literal
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
     "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits", "permuted-mnist",
-    "folder",
+    "folder", "split-gestures",
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
@@ -82,6 +82,8 @@ class DataFlags:
     """Out-of-distribution examples."""
     time: int | None = None
     """Time-steps of an example."""
+    held_back: float | None = None
+    """Share of every class (from 1 on: number) that is stored for calibration and not learnt; see --gather."""
 
 
 @dataclass(frozen=True)
@@ -94,6 +96,9 @@ class JudgingFlags:
     """The predictor whose figures stand for a Bayesian method."""
     interim_examples: int | None = None
     """Test examples of evaluations during training; the last one always takes all."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer. Beside mean, the paper's: weighted by what each step knows, or by
+    adding logits; either with a temperature fitted on what --held-back stores."""
 
 
 def said(flags: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
@@ -55,7 +55,9 @@ class Predict:
     coverage: float | None = None
     """Also the set of classes that holds the right one with this probability at all printed steps, for example 0.9."""
     temperature: bool = False
-    """Scale confidences by a temperature fitted on held-out examples."""
+    """Scale confidences by a temperature fitted on held-out examples: those the run held back, else test examples."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer; by default as in the run."""
     foreign: bool = False
     """Say whether the input looks foreign."""
     held_out: int = 500
@@ -89,7 +91,9 @@ class Predict:
         check_committee(model, () if self.predictor is None else (self.predictor,), self.members)
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
-        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(self.seed))
+        gather = self.gather or model.about.get("gather", "mean")
+        drawn = committee_generator(self.seed)
+        predictor = make_predictor(name, model.network, model.posteriors, members, drawn, gather)
         calibration = self._calibrate(model, predictor)
         refused = 0
         for path in self.files:
@@ -138,23 +142,27 @@ class Predict:
         if not (self.temperature or self.foreign or self.coverage is not None):
             return Calibration(0)
         own = self.predictor in (None, "committee") and self.members is None and self.seed == model.about["seed"]
+        own = own and self.gather in (None, model.about.get("gather", "mean"))
         if own and model.foreign is not None and not self.temperature and self.coverage is None:
             print("Foreign inputs are told as the learner itself tells them.", file=sys.stderr)
             return Calibration(0, foreign=model.foreign)
         dataset = load_data_of(model, self.data, None, self.held_out)
+        held_out, kind = dataset.test, "test examples"
+        if dataset.held_back is not None and self.coverage is None and not self.foreign:
+            held_out, kind = dataset.held_back, "examples held back"
         time, every, layers = dataset.test.time, self._every(model), len(model.network.layers)
         # the steps a whole signal has lines for, but for the first, which cannot depend on it
         checkpoints = sorted({t for t in (*range(every, time, every), time) if t > layers or t == time})
         fitted = fit(
             predictor,
-            dataset.test,
+            held_out,
             torch.Generator().manual_seed(self.seed),
             temperature=self.temperature,
             promise=self.coverage,
             checkpoints=checkpoints,
             false_alarm=FALSE_ALARM if self.foreign else None,
         )
-        notes = [f"Calibrated on {fitted.examples} test examples of {dataset.name}, which took no part in training."]
+        notes = [f"Calibrated on {fitted.examples} {kind} of {dataset.name}, which took no part in training."]
         if fitted.sets is not None:
             notes.append(
                 f"With probability {self.coverage:g} the sets of all {len(checkpoints)} time-steps from "

@@ -8,6 +8,7 @@ from bayspike.experiments import (
     mnist_dvs,
     permuted_mnist,
     poker_dvs,
+    split_gestures,
     split_mnist,
     split_nmnist,
     two_moons,
@@ -19,6 +20,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for each in (
         two_moons,
         dvs_gestures,
+        split_gestures,
         split_mnist,
         mnist_dvs,
         split_nmnist,

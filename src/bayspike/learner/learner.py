@@ -19,6 +19,7 @@ from bayspike.learner.file import load_state, save_state
 from bayspike.learner.online import learn_one
 from bayspike.learner.state import LearnerState, Recipe, birth, bytes_of, with_classes
 from bayspike.learner.tasks import BatchNote, TaskNote, learn_task
+from bayspike.predict.gathering import Gather
 from bayspike.rules import Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
@@ -49,6 +50,7 @@ class Learner:
         coreset_share: float = defaults.CORESET_SHARE,
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
+        gather: Gather = "mean",
         seed: int = 0,
         on_task: OnTask | None = None,
         on_batch: OnBatch | None = None,
@@ -67,6 +69,8 @@ class Learner:
             coreset_share: share of every class of a task that is stored and shown again.
             members: networks of the committee.
             held_back: share of the examples that are not learnt, but tell which inputs are foreign.
+            gather: how the steps of a signal become one answer: `mean`, as in the paper; for events, `weighted` by what
+                each step knows or by adding `logits`, with a temperature fitted on the examples held back.
             seed: of all that is drawn.
             on_task: called after each task.
             on_batch: called after each mini-batch.
@@ -78,7 +82,9 @@ class Learner:
             encoding.inputs, tuple(hidden), max(2, len(names)), binary=chosen.binary, seed=seed
         )  # two rows at least: the second waits for its name
         training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
-        recipe = Recipe(network, encoding, chosen, training, epochs, members=members, held_back=held_back)
+        recipe = Recipe(
+            network, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather
+        )
         self._take(birth(recipe, names), on_task, on_batch)
 
     def _take(self, state: LearnerState, on_task: OnTask | None, on_batch: OnBatch | None) -> None:

@@ -78,6 +78,7 @@ def _model_of_learner(path: Path) -> Model:
     about = {
         "name": "data of its own", "simulated": False, "data": {"options": {}}, "label": kind, "method": kind,
         **state.about,
+        "gather": recipe.gather,
         "seed": state.seed, "members": recipe.members, "classes": list(state.classes), "time": recipe.encoding.time,
         "inputs": recipe.encoding.inputs, "sample_shape": list(recipe.encoding.shape),
     }  # fmt: skip

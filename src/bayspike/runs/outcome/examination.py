@@ -13,11 +13,12 @@ from bayspike.continual.judging import verdict
 from bayspike.continual.methods import Method
 from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Task
-from bayspike.data.base import Samples
+from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Posterior
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Prediction, Predictor, predict_samples
+from bayspike.predict.temperature import Temperature, fit_temperature
 from bayspike.runs.plan.config import JudgingOptions
 from bayspike.runs.plan.prepare import judged
 from bayspike.seeds import generator_for, seed_for
@@ -40,9 +41,19 @@ def headline(method: Method, options: JudgingOptions) -> str:
 
 
 def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[str, ...]:
-    """All predictors of the final examination."""
+    """All predictors of the final examination that gather as the paper does."""
     binary = any(isinstance(each, Bernoulli | BinaryPoint) for each in posteriors)
     return method.predictors if binary else (*method.predictors, f"{method.predictors[0]}-8bit")
+
+
+def held_back_temperature(predictor: Predictor, dataset: Dataset, seed: int) -> Temperature | None:
+    """The one number that makes the examples held back most likely at their end; None where there are none."""
+    if dataset.held_back is None:
+        return None
+    done = predict_samples(
+        predictor, dataset.held_back, generator_for(seed, "held back"), over_time=False, keep_members="none"
+    )
+    return fit_temperature(done.probabilities[-1], dataset.held_back.labels.to(done.probabilities.device))
 
 
 def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:
@@ -77,10 +88,15 @@ class Examination(NamedTuple):
     rates: list[float]
 
 
-def examine(predictor: Predictor, judges: Sequence[Task], seed: int) -> Examination:
-    """The final examination on all test examples of all tasks, in the order of the judges."""
+def examine(
+    predictor: Predictor, judges: Sequence[Task], seed: int, temperature: Temperature | None = None
+) -> Examination:
+    """The final examination on all test examples of all tasks, in the order of the judges.
+
+    A temperature scales what the predictor says; its members are left as they are.
+    """
     generator = generator_for(seed, "final")
-    done = [predict_samples(predictor, task.test, generator) for task in judges]
+    done = [_scaled(predict_samples(predictor, task.test, generator), temperature) for task in judges]
     probabilities = torch.cat([each.probabilities for each in done], dim=1)
     tasks, overall = verdict([each.probabilities[-1] for each in done], [task.test for task in judges])
     return Examination(probabilities, _joined(done), tasks, overall, _rates(done, judges))
@@ -97,9 +113,15 @@ def _rates(done: Sequence[Prediction], judges: Sequence[Task]) -> list[float]:
     return [float(rate) for rate in (rates * sizes.unsqueeze(1)).sum(dim=0) / sizes.sum()]
 
 
-def foreign_prediction(predictor: Predictor, foreign: Samples, seed: int) -> Prediction:
+def foreign_prediction(
+    predictor: Predictor, foreign: Samples, seed: int, temperature: Temperature | None = None
+) -> Prediction:
     """What a predictor makes of foreign inputs."""
-    return predict_samples(predictor, foreign, generator_for(seed, "foreign"))
+    return _scaled(predict_samples(predictor, foreign, generator_for(seed, "foreign")), temperature)
+
+
+def _scaled(done: Prediction, temperature: Temperature | None) -> Prediction:
+    return done if temperature is None else done._replace(probabilities=temperature.apply(done.probabilities))
 
 
 def frames(judges: Sequence[Task], chosen: Tensor, seed: int) -> NDArray[np.uint8]:

@@ -13,10 +13,11 @@ from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
 from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
-from bayspike.metrics import LOIHI, Population, detect_foreign, energy_over_time, summarise_continual
+from bayspike.metrics import LOIHI, Population, accuracy, detect_foreign, ece, energy_over_time, summarise_continual
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, Point
+from bayspike.predict.temperature import Temperature
 from bayspike.runs.checkpoints import evaluation_to_plain
 from bayspike.runs.outcome.chip import on_chip
 from bayspike.runs.outcome.examination import (
@@ -27,12 +28,14 @@ from bayspike.runs.outcome.examination import (
     foreign_prediction,
     frames,
     headline,
+    held_back_temperature,
 )
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, stratified, stratified_indices
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import unroll
+from bayspike.storage.plain import to_plain
 
 FRAMES = 8
 ENERGY_EXAMPLES = 16
@@ -65,26 +68,32 @@ def job_result(
         arrays["foreign_labels"] = dataset.foreign.labels.numpy()
     exams: dict[str, Examination] = {}
     foreign: dict[str, Any] = {}
-    names = final_predictors(chosen, learnt)
-    for name in names:
-        predictor = make_predictor(name, network, learnt, config.judging.members, committee_generator(job.seed))
-        exam = exams[name] = examine(predictor, stream.judges, job.seed)
+    first, gather = headline(chosen, config.judging), config.judging.gather
+    names = list(final_predictors(chosen, learnt))
+    beside = None if gather == "mean" else f"{first}-{gather}"  # the headline, gathering otherwise than the paper's
+    temperature: Temperature | None = None
+    for name in (*names, *([] if beside is None else [beside])):
+        base, how = (first, gather) if name == beside else (name, "mean")
+        drawn = committee_generator(job.seed)
+        predictor = make_predictor(base, network, learnt, config.judging.members, drawn, how)
+        scale = temperature = held_back_temperature(predictor, dataset, job.seed) if name == beside else None
+        exam = exams[name] = examine(predictor, stream.judges, job.seed, scale)
         arrays[f"final/{name}"] = exam.probabilities[-1].numpy()
         arrays[f"probabilities/{name}"] = exam.probabilities[:, subset].numpy()
         if exam.members is not None and len(exam.members) > 1:
             arrays[f"members/{name}"] = exam.members[:, subset].numpy()
         if dataset.foreign is not None:
-            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed)
+            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed, scale)
         if experiment.extras is not None:
             arrays |= experiment.extras(name, predictor, dataset, job.seed)
     for index, posterior in enumerate(learnt):
         counted = count_means(posterior.mean().numpy(force=True))
         arrays |= {f"weights/{index}_{part}": np.asarray(counted[part]) for part in ("counts", "edges", "nonzero")}
-    first = headline(chosen, config.judging)
     rounded = exams.get(f"{chosen.predictors[0]}-8bit")
     memory = memory_of(stream, progress)
     stored_bytes = memory.coresets
     stored = sum(len(kept) for kept in progress.coresets)
+    kept_back = 0 if dataset.held_back is None else len(dataset.held_back) * dataset.held_back.bytes_per_sample
     if chosen.tasks == "coresets":  # what it trained on is what it had stored
         stored = len(stream.tasks[0].train)
         stored_bytes = stored * stream.tasks[0].train.bytes_per_sample
@@ -95,15 +104,20 @@ def job_result(
         "method": job.method.method,
         "label": job.method.label,
         "seed": job.seed,
-        "predictors": list(names),
+        "predictors": list(exams),
         "headline_predictor": first,
         "task_names": [task.name for task in stream.judges],
         "classes": list(dataset.classes),
         "evaluations": [evaluation_to_plain(each) for each in progress.evaluations],
         "final": {
-            name: {"overall": exam.overall._asdict(), "per_task": [scores._asdict() for scores in exam.tasks]}
+            name: {
+                "overall": exam.overall._asdict(),
+                "per_task": [scores._asdict() for scores in exam.tasks],
+                "over_time": _over_time(exam, labels),
+            }
             for name, exam in exams.items()
         },
+        "gathered": None if beside is None else {"predictor": beside, "temperature": to_plain(temperature)},
         "accuracy_matrix": {name: matrix.tolist() for name, matrix in matrices.items() if matrix is not None},
         "continual": {
             name: _continual(stream, matrix, progress.evaluations, name)
@@ -115,7 +129,13 @@ def job_result(
         "presentations": progress.presentations,
         "replayed": progress.replayed,
         "coreset_examples": stored,
-        "memory_bytes": {"rule": memory.rule, "coresets": stored_bytes, "total": memory.rule + stored_bytes},
+        "held_back_examples": 0 if dataset.held_back is None else len(dataset.held_back),
+        "memory_bytes": {
+            "rule": memory.rule,
+            "coresets": stored_bytes,
+            "held_back": kept_back,
+            "total": memory.rule + stored_bytes + kept_back,
+        },
         "bytes_per_synapse": memory.rule / parameters,
         "parameters": parameters,
         "seconds": seconds,
@@ -128,11 +148,17 @@ def job_result(
 
 
 def _foreign(
-    arrays: dict[str, Any], name: str, predictor: Any, exam: Examination, dataset: Dataset, seed: int
+    arrays: dict[str, Any],
+    name: str,
+    predictor: Any,
+    exam: Examination,
+    dataset: Dataset,
+    seed: int,
+    temperature: Temperature | None,
 ) -> Mapping[str, Any]:
     """How well the predictor tells foreign inputs from its own, by each score; its probabilities go to the arrays."""
     assert dataset.foreign is not None
-    done = foreign_prediction(predictor, dataset.foreign, seed)
+    done = foreign_prediction(predictor, dataset.foreign, seed, temperature)
     arrays[f"foreign/{name}"] = done.probabilities.numpy()
     several = done.members is not None and len(done.members) > 1
     if several and done.members is not None:
@@ -141,6 +167,12 @@ def _foreign(
     found = detect_foreign(exam.probabilities[-1], done.probabilities[-1], own_members, foreign_members)
     measures = ("auroc", "aupr", "fpr95")
     return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
+
+
+def _over_time(exam: Examination, labels: Tensor) -> dict[str, list[float]]:
+    """Accuracy and ECE of all test examples together, at every step."""
+    said = exam.probabilities.cpu()
+    return {"accuracy": accuracy(said, labels).tolist(), "ece": ece(said, labels).tolist()}
 
 
 def _controls(config: RunConfig, prepared: PreparedJob, learnt: Any, dataset: Dataset) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from bayspike.continual.protocol import Evidence, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.data.augment import parse_augment
 from bayspike.errors import UserError, require, require_range
+from bayspike.predict.gathering import Gather, check_gather
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
 from bayspike.storage.plain import from_plain, to_plain
@@ -83,12 +84,14 @@ class DataOptions:
     foreign_examples: int | None = None
     seed: int = 0  # of the split into train and test; the same for all repetitions
     options: Mapping[str, Any] = field(default_factory=dict)  # of the data set's own loader
+    held_back: float = 0.0  # share (or, from 1 on, number) of every class that is not learnt but kept for calibration
 
     def __post_init__(self) -> None:
         for name in ("time", "train_examples", "test_examples", "foreign_examples"):
             value = getattr(self, name)
             if value is not None:
                 require_range(name, value, 1, MOST_STEPS if name == "time" else MOST_EXAMPLES)
+        require_range("held_back", self.held_back, 0)
 
 
 @dataclass(frozen=True)
@@ -100,10 +103,12 @@ class JudgingOptions:
     headline: str | None = None  # None: committee for Bayesian methods, point for the others
     stored_examples: int = 500  # whose probabilities at every time-step are kept
     control_examples: int = 500  # on which the posterior is judged beside its controls; 0: not at all
+    gather: Gather = "mean"  # how steps become an answer; another than the paper's is judged beside it
 
     def __post_init__(self) -> None:
         require_range("members", self.members, 1, MOST_MEMBERS)
         require_range("stored_examples", self.stored_examples, 1)
+        check_gather(self.gather)
         if self.interim_examples is not None:
             require_range("interim_examples", self.interim_examples, 1)
 

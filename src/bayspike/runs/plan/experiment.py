@@ -67,6 +67,8 @@ class Experiment:
     stream: Callable[[Dataset], Stream]
     figures: tuple[str, ...] = CONTINUAL_FIGURES
     stand_in: str | None = None  # the simulated data set that may replace the real one
+    stand_in_presets: Mapping[str, Preset] = field(default_factory=dict)  # and what holds for it alone
+    stand_in_tuned: Table = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     published_note: str = ""  # what to bear in mind when comparing
     of_paper: bool = True  # whether it has a preset `paper` that smaller ones are held against

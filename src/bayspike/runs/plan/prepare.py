@@ -13,7 +13,7 @@ from bayspike.continual.methods import build_rule, method
 from bayspike.continual.protocol import StreamConfig, coreset_only
 from bayspike.continual.tasks import Stream, Task, joint
 from bayspike.data import catalogue
-from bayspike.data.base import Dataset, Samples
+from bayspike.data.base import Dataset, Samples, stratified_split
 from bayspike.data.fingerprint import fingerprint
 from bayspike.errors import UserError, require, require_range
 from bayspike.rules.base import Rule
@@ -46,10 +46,14 @@ def load_data(experiment: Experiment, options: DataOptions) -> Dataset:
         if experiment.stand_in is None or options.name != experiment.dataset:
             raise
         raise UserError(f"{error} To run on that simulated stand-in, add --simulated.") from error
-    foreign = dataset.foreign
+    foreign, train, held_back = dataset.foreign, dataset.train, dataset.held_back
+    if options.held_back and held_back is None:  # else the data set has its own way, such as by users
+        learnt, kept = stratified_split(train.labels, options.held_back, options.seed + 7)
+        train, held_back = train.subset(learnt), train.subset(kept)
     return replace(
         dataset,
-        train=stratified(dataset.train, options.train_examples, options.seed, "train_examples"),
+        held_back=held_back,
+        train=stratified(train, options.train_examples, options.seed, "train_examples"),
         test=stratified(dataset.test, options.test_examples, options.seed, "test_examples"),
         foreign=None
         if foreign is None
@@ -82,8 +86,12 @@ def describe_data(dataset: Dataset, stream: Stream, options: DataOptions) -> dic
     for samples in (dataset.train, dataset.test):
         hashed.update(samples.labels.numpy().tobytes())
     place = catalogue.place_of(options.name, None if options.root is None else Path(options.root))
+    more: dict[str, Any] = {"about": dataset.about} if dataset.about else {}
+    if dataset.held_back is not None:
+        more["held_back"] = len(dataset.held_back)
     return {
         "name": dataset.name,
+        **more,
         "simulated": dataset.simulated,
         "classes": list(dataset.classes),
         "sample_shape": list(dataset.sample_shape),
