@@ -20,6 +20,9 @@ class NetworkFlags:
 
     hidden: tuple[int, ...] | None = None
     """Neurons of each layer, for example 256 256."""
+    network: str | None = None
+    """A stack of any layers, for example 16c5-2p-32c5s2-2p-128: 16 maps with kernels of 5 × 5 (s2: stride 2, p0: no
+    padding), 2p sums of 2 × 2 spikes (2m: their maximum), 128 dense neurons (128r: recurrent)."""
     synapse_decay: float | None = None
     """Share of a synaptic current left after a step."""
     membrane_decay: float | None = None

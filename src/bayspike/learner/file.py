@@ -191,10 +191,9 @@ def _listed(about: Mapping[str, Any], name: str) -> list[tuple[int, Any]]:
 def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor]) -> tuple[State, ...]:
     """States of the shapes that the network calls for. A small one is made first, to see which parts a rule keeps."""
     require(network.binary == rule.binary, "its network and its rule differ in whether synapses are binary.")
-    states, inputs = [], network.inputs
-    for index, neurons in enumerate(network.hidden):
-        small = rule.init((2, 3), generator_for(0, "shapes"))
-        shape = (neurons, inputs + (neurons if network.recurrent else 0))
+    states = []
+    for index, plan in enumerate(network.plans()):
+        small, shape = rule.init((2, 3), generator_for(0, "shapes")), plan.shape
         parts = {}
         for name, part in small._asdict().items():
             if not isinstance(part, Tensor):
@@ -210,7 +209,6 @@ def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor
             parts[name] = stored
         # what a rule keeps beside tensors follows from the shape, which is known to be sound by now
         states.append(rule.init(shape, generator_for(0, "shapes"))._replace(**parts))
-        inputs = neurons
     return tuple(states)
 
 

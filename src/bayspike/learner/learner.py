@@ -44,6 +44,7 @@ class Learner:
         time: int = defaults.TIME,
         encoder: Kind = "rate",
         hidden: Sequence[int] = defaults.HIDDEN,
+        network: str | None = None,
         rule: Rule | None = None,
         epochs: int | None = None,
         batch: int = defaults.BATCH,
@@ -63,6 +64,7 @@ class Learner:
             time: time-steps for which an example is shown.
             encoder: `rate` or `latency` for images and features, `spikes` for spike trains.
             hidden: neurons of each layer.
+            network: any layers in place of `hidden`, for instance `"16c5-2p-32c5-2p-128"`: convolutions and poolings.
             rule: how it learns; by default a Gaussian posterior over every synapse.
             epochs: how often a task is shown; by default once, and a small task more often.
             batch: examples of a mini-batch.
@@ -78,12 +80,18 @@ class Learner:
         names = _names(classes)
         encoding = inputs if isinstance(inputs, Encoding) else Encoding(encoder, _shape(inputs), time)
         chosen = rule or defaults.default_rule()
-        network = NetworkConfig(
-            encoding.inputs, tuple(hidden), max(2, len(names)), binary=chosen.binary, seed=seed
-        )  # two rows at least: the second waits for its name
+        layers = NetworkConfig(
+            encoding.inputs,
+            tuple(hidden) if network is None else (),
+            max(2, len(names)),  # two rows at least: the second waits for its name
+            binary=chosen.binary,
+            seed=seed,
+            layers=network or "",
+            shape=() if network is None or encoding.code is not None else encoding.shape,
+        )
         training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
         recipe = Recipe(
-            network, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather
+            layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather
         )
         self._take(birth(recipe, names), on_task, on_batch)
 
@@ -193,7 +201,7 @@ class Learner:
     def __repr__(self) -> str:
         state, recipe = self._state, self._state.recipe
         names = ", ".join(state.classes[:6]) + (f", … ({len(state.classes)})" if len(state.classes) > 6 else "")
-        layers = " → ".join(str(each) for each in (recipe.encoding.inputs, *recipe.network.hidden))
+        layers = " → ".join([str(recipe.encoding.inputs), *recipe.network.described.split("-")])
         rule, held = type(recipe.rule).__name__, sum(len(part) for part in state.held_back)
         weights, examples = bytes_of(state)
         calibrated = state.calibration is not None and state.calibration.foreign is not None

@@ -16,6 +16,7 @@ nothing about the input: probabilities are uniform there, and gathering begins a
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, NamedTuple
 
 import torch
@@ -30,6 +31,7 @@ from bayspike.predict.gathering import Gather, check_gather, gathered
 from bayspike.predict.synapses import Fixed, Flipped, Own, Synapses
 from bayspike.predict.unrolled import check_binary, unroll_members
 from bayspike.predict.watching import ForeignRule, Watch
+from bayspike.spiking.convolution import Convolution
 from bayspike.spiking.network import Layer, Network
 
 KeepMembers = Literal["all", "final", "none"]
@@ -148,7 +150,8 @@ class Committee(Predictor):
     def __init__(self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean") -> None:
         check_gather(gather)
         self.network, self.gather = network, gather
-        self._fixed = [Fixed(tables) for tables in _tables(network, weights)]
+        tables = _tables(network, weights)
+        self._fixed = [Fixed(each, _maps(layer)) for each, layer in zip(tables, network.layers, strict=True)]
         self.members = self._fixed[0].members
 
     @staticmethod
@@ -208,7 +211,7 @@ class Ensemble(Predictor):
     def batch_limit(self) -> int | None:
         if self.draws == "flipped":
             return None
-        weights = sum(layer.neurons * layer.pre for layer in self.network.layers)
+        weights = sum(prod(layer.shape) for layer in self.network.layers)
         return max(1, OWN_WEIGHTS_IN_FLIGHT // (weights * self.members))
 
     def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
@@ -222,17 +225,21 @@ class Ensemble(Predictor):
 
     def _independent(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
         drawn = posterior.sample(self.members * batch, generator).to(layer.readout)
-        return Own(drawn.unflatten(0, (self.members, batch)).transpose(2, 3))
+        return Own(drawn.unflatten(0, (self.members, batch)).transpose(2, 3), _maps(layer))
 
     def _flipped(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
         if isinstance(posterior, distributions.Point | distributions.BinaryPoint):
-            return Fixed(posterior.mean().T.to(layer.readout).expand(self.members, -1, -1).contiguous())
+            return Fixed(posterior.mean().T.to(layer.readout).expand(self.members, -1, -1).contiguous(), _maps(layer))
         centre, spread = _centre_and_spread(posterior, self.members, generator)
+        maps = _maps(layer)
+        inputs, outputs = (layer.pre, layer.neurons) if maps is None else (maps.below.channels, layer.shape[0])
+        signs_in, signs_out = (_signs(layer, (batch, count), generator) for count in (inputs, outputs))
         return Flipped(
             centre.transpose(1, 2).to(layer.readout).contiguous(),
             spread.transpose(1, 2).to(layer.readout).contiguous(),
-            _signs(layer, (batch, layer.pre), generator),
-            _signs(layer, (batch, layer.neurons), generator),
+            signs_in.repeat(1, layer.pre // inputs) if maps else signs_in,
+            signs_out.repeat(1, layer.places) if maps else signs_out,
+            maps,
         )
 
 
@@ -296,6 +303,10 @@ def _tables(network: Network, weights: Sequence[Tensor]) -> list[Tensor]:
         )
         tables.append(matrices.detach().transpose(1, 2).to(layer.readout).contiguous())
     return tables
+
+
+def _maps(layer: Layer) -> Convolution | None:
+    return layer if isinstance(layer, Convolution) else None
 
 
 def _on_grid(matrix: Tensor, grid: Grid | Literal["fit"]) -> Tensor:

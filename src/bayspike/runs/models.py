@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -59,8 +60,8 @@ def load_model(path: Path, job: str | None = None) -> Model:
     wanted = from_plain(NetworkConfig, about["network"], f"{file}: network")
     stored = sum(each.numel() for each in checkpoint.tensors.values())
     require(
-        sum(wanted.hidden) <= stored and wanted.inputs <= stored and wanted.classes <= MOST_CLASSES,
-        f"{file} tells of a network of {wanted.hidden} neurons, but holds {stored} numbers: the file is damaged.",
+        sum(prod(plan.shape) for plan in wanted.plans()) <= stored and wanted.classes <= MOST_CLASSES,
+        f"{file} tells of a network of {wanted.described} neurons, but holds {stored} numbers: the file is damaged.",
     )
     network = build(wanted)
     if "packed" in checkpoint.header:

@@ -1,6 +1,7 @@
 """The result of one job: what goes into `results/<job>.json` and `results/<job>.npz`."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,6 +35,7 @@ from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, stratified, stratified_indices
 from bayspike.seeds import generator_for
+from bayspike.spiking.convolution import fan_out_from_below
 from bayspike.spiking.network import unroll
 from bayspike.storage.plain import to_plain
 
@@ -97,7 +99,7 @@ def job_result(
     if chosen.tasks == "coresets":  # what it trained on is what it had stored
         stored = len(stream.tasks[0].train)
         stored_bytes = stored * stream.tasks[0].train.bytes_per_sample
-    parameters = sum(layer.neurons * layer.pre for layer in network.layers)
+    parameters = sum(prod(layer.shape) for layer in network.layers)
     matrices = {name: _matrix(progress.evaluations, name, exam) for name, exam in exams.items()}
     result = {
         "job": job.name,
@@ -222,11 +224,11 @@ def _energy(prepared: PreparedJob, learnt: Any, members: int) -> dict[str, Any]:
     chosen = torch.arange(min(ENERGY_EXAMPLES, len(samples)))
     spikes = samples.spikes(chosen, generator_for(prepared.job.seed, "energy")).to(network.layers[0].readout)
     emitted = unroll(network, spikes, Point.of(network, learnt).weights)
-    sizes = [layer.neurons for layer in network.layers]
+    fan_outs = [fan_out_from_below(layer) for layer in network.layers]
     own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
-    populations = [Population(spikes, sizes[0], updated=False)]
+    populations = [Population(spikes, fan_outs[0], updated=False)]
     for index, block in enumerate(emitted):
-        onward = sizes[index + 1] if index + 1 < len(sizes) else 0
+        onward = fan_outs[index + 1] if index + 1 < len(fan_outs) else 0
         populations.append(Population(block, onward + own[index]))
     spent = energy_over_time(populations, members=members)
     return {

@@ -18,6 +18,7 @@ from bayspike.errors import UserError, require, require_range
 from bayspike.predict.gathering import Gather, check_gather
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
+from bayspike.spiking.stack import parse_stack
 from bayspike.storage.plain import from_plain, to_plain
 
 MOST_THREADS = 512
@@ -42,9 +43,22 @@ class NetworkOptions:
     slope: float = 4.0
     readout_scale: float = 4.0
     recurrent: bool = False
+    layers: str | None = None  # in the words of `bayspike.spiking.stack`; then `hidden` does not count
 
-    def config(self, inputs: int, classes: int, binary: bool, seed: int) -> NetworkConfig:
-        return NetworkConfig(inputs=inputs, classes=classes, binary=binary, seed=seed, **vars(self))
+    def __post_init__(self) -> None:
+        if self.layers is not None:
+            parse_stack(self.layers)
+
+    @property
+    def described(self) -> str:
+        return self.layers or "-".join(map(str, self.hidden))
+
+    def config(self, inputs: int, classes: int, binary: bool, seed: int, shape: tuple[int, ...] = ()) -> NetworkConfig:
+        """For samples of the given shape, which convolutions need to know."""
+        options = {**vars(self), "layers": self.layers or ""}
+        if self.layers is not None:
+            options |= {"hidden": (), "shape": shape}
+        return NetworkConfig(inputs=inputs, classes=classes, binary=binary, seed=seed, **options)
 
 
 @dataclass(frozen=True)

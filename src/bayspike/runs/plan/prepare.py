@@ -113,7 +113,9 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
     """Network, rule and tasks of one job."""
     chosen = job.method
     rule = build_rule(chosen.method, chosen.rule)
-    network_config = chosen.network.config(dataset.train.inputs, len(dataset.classes), rule.binary, job.seed)
+    network_config = chosen.network.config(
+        dataset.train.inputs, len(dataset.classes), rule.binary, job.seed, dataset.sample_shape
+    )
     training = chosen.training.config(job.seed, dataset.sample_shape)
     time = stream.tasks[0].train.time
     require(training.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
@@ -126,7 +128,7 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
         network = build(network_config).to(config.device)
     except (RuntimeError, MemoryError) as error:  # how torch says that there is no room
         raise UserError(
-            f"There is no room for a network of {network_config.hidden} neurons: make it smaller."
+            f"There is no room for a network of {network_config.described} neurons: make it smaller."
         ) from error
     return PreparedJob(job, network, network_config, rule, stream, training)
 
