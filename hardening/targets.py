@@ -29,6 +29,7 @@ from bayspike.data.files.aedat import read_aedat2, read_aedat3
 from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
 from bayspike.data.files.idx import read_idx
 from bayspike.data.files.pictures import read_picture
+from bayspike.data.files.zipped import Archives
 from bayspike.data.inputs import bins_of_lines
 from bayspike.data.sets import mnist_dvs
 from bayspike.data.simulated.cache import cache_path, cached
@@ -147,8 +148,8 @@ def _recordings(root: Path) -> None:
     os.environ["BAYSPIKE_DATA"] = ""
     found = mnist_dvs.find_recordings(root)
     for place, member in (found or {}).get(3, []):
-        with zipfile.ZipFile(place) as opened:
-            mnist_dvs._member(opened, place, member)
+        with Archives() as archives:
+            archives.read(place, member)
 
 
 def _setting(path: Path) -> None:

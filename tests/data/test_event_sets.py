@@ -4,6 +4,7 @@ import torch
 import writers
 
 from bayspike.data.files.aedat import read_aedat2
+from bayspike.data.files.event_files import read_nmnist
 from bayspike.data.files.idx import read_idx
 from bayspike.data.sets import nmnist, poker_dvs
 from bayspike.errors import UserError
@@ -88,7 +89,7 @@ def test_genuine_nmnist_labels_agree_with_mnist(real_data):
         labels = read_idx(real_data / "mnist" / f"{file}-labels-idx1-ubyte.gz", 1)
         found = nmnist.recordings(real_data / "nmnist", part)
         assert len(found) >= 100
-        assert all(labels[int(path.stem) - 1] == digit for path, digit in found)
+        assert all(labels[each.number - 1] == each.digit for each in found)
 
 
 @pytest.mark.data
@@ -97,10 +98,10 @@ def test_genuine_nmnist_recordings_look_like_their_digits(real_data):
     images = read_idx(real_data / "mnist" / "train-images-idx3-ubyte.gz", 3).astype(float)
     found = nmnist.recordings(real_data / "nmnist", "Train")[::50]
     assert len(found) == 20
-    own = np.array([images[int(path.stem) - 1].ravel() for path, _ in found])
+    own = np.array([images[each.number - 1].ravel() for each in found])
     sums = []
-    for path, _ in found:
-        events = nmnist.read_nmnist(path)
+    for each in found:
+        events = read_nmnist(each.path)
         picture = np.bincount(events.y.astype(int) * 34 + events.x, minlength=34 * 34).reshape(34, 34)
         sums.append(picture[3:31, 3:31].ravel())
     overlap = np.corrcoef(np.array(sums), own)[:20, 20:]

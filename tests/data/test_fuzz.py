@@ -17,6 +17,7 @@ from bayspike.data.files.aedat import read_aedat2, read_aedat3
 from bayspike.data.files.event_files import read_gesture_npy, read_nmnist
 from bayspike.data.files.events import Events
 from bayspike.data.files.idx import read_idx
+from bayspike.data.files.zipped import Archives
 from bayspike.data.sets import mnist_dvs
 from bayspike.data.simulated.cache import cache_path, cached
 from bayspike.errors import UserError
@@ -110,8 +111,8 @@ def test_damaged_archives_are_refused_or_sound(tmp_path, monkeypatch):
         try:
             found = mnist_dvs.find_recordings(tmp_path)
             for place, member in found[3] if found and 3 in found else []:
-                with zipfile.ZipFile(place) as opened:
-                    assert mnist_dvs._member(opened, place, member) == recording
+                with Archives() as archives:
+                    assert archives.read(place, member) == recording
         except UserError as error:
             sentences.append(str(error))
     assert 300 < len(sentences) < 1_000

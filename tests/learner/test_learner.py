@@ -299,3 +299,18 @@ def test_mistakes_are_one_sentence() -> None:
         with pytest.raises(UserError, match=sentence) as refusal:
             act()
         assert "\n" not in str(refusal.value)
+
+
+def test_a_learner_that_gathers_otherwise_has_a_temperature_after_every_task(tmp_path: Path) -> None:
+    x, labels = pictures("ab")
+    plain, other = (small(gather=how).learn(x, labels) for how in ("mean", "logits"))
+    assert plain.state.calibration.temperature is None
+    assert other.state.calibration.temperature.examples == sum(len(part) for part in other.state.held_back)
+    again = Learner.load(other.save(tmp_path / "other.bayspike"))
+    assert again.state.recipe.gather == "logits"
+    assert torch.equal(again.predict(x).probabilities, other.predict(x).probabilities)
+    assert not torch.equal(plain.predict(x).probabilities, other.predict(x).probabilities)
+    watch, spikes = other.watch(1), other.state.recipe.encoding.one(x[0]).spikes(torch.tensor([0]), torch.Generator())
+    for step in spikes[:, 0]:
+        watch.push(step)
+    assert watch.time == len(spikes)

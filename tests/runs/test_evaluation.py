@@ -1,11 +1,14 @@
 """A predictor judged on a data set with foreign inputs, against scikit-learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from sklearn.metrics import accuracy_score, roc_auc_score
 
 from bayspike.data.base import Dataset, StaticSamples
 from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.predict.temperature import fit_temperature
 from bayspike.runs.outcome.evaluation import Wanted, evaluate
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
@@ -55,3 +58,15 @@ def test_halves_are_only_made_where_something_is_fitted() -> None:
     assert found.sets.checkpoints == 8  # 41 examples at 0.2
     assert found.temperature is None
     assert set(found.as_json()) == {*found.scores._fields, "sets"}
+
+
+def test_a_temperature_comes_from_what_was_held_back_and_leaves_the_test_part_whole() -> None:
+    committee, dataset = setting()
+    kept = dataset.test.subset(torch.arange(30))
+    found = evaluate(committee, replace(dataset, held_back=kept), Wanted(temperature=True), seed=3)
+    assert (found.scores.examples, found.calibrated_on) == (80, 0)
+    done = predict_samples(committee, kept, generator_for(3, "held back"), over_time=False)
+    assert found.temperature == fit_temperature(done.probabilities[-1], kept.labels)
+    assert found.temperature.examples == 30
+    assert found.scaled is not None
+    assert found.scaled.accuracy == found.scores.accuracy

@@ -51,7 +51,10 @@ class Evaluate:
     coverage: float | None = None
     """Also judge sets of classes that hold the right one with this probability; half of the examples calibrate."""
     temperature: bool = False
-    """Also judge probabilities scaled by a fitted temperature; half of the examples calibrate."""
+    """Also judge probabilities scaled by a fitted temperature; the examples a run held back calibrate, else half of
+    the test examples."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer; by default the paper's mean, with the run's own way beside it."""
     foreign: bool = False
     """Also how well the data set's foreign inputs are told from its own (AUROC)."""
     controls: bool = False
@@ -110,13 +113,19 @@ class Evaluate:
             return tell_controls(model, dataset, members, seed, as_json=self.json)
         wanted = Wanted(self.coverage, self.temperature, self.foreign)
         verdicts = {}
-        for name in names:
-            predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed))
-            own = model.own_calibration(name, members, seed)
-            verdicts[name] = evaluate(predictor, dataset, wanted, seed, own.temperature if own else None)
+        gathered = model.about.get("gather", "mean")
+        ways = [(name, self.gather or "mean") for name in names]
+        if self.gather is None and gathered != "mean":
+            ways.append((names[0], gathered))
+        for name, how in ways:
+            drawn = committee_generator(seed)
+            predictor = make_predictor(name, model.network, model.posteriors, members, drawn, how)
+            own = model.own_calibration(name, members, seed) if how == gathered else None
+            scale = own.temperature if own else None
+            verdicts[name if how == "mean" else f"{name}-{how}"] = evaluate(predictor, dataset, wanted, seed, scale)
         if self.json:
             facts: dict[str, Any] = {"model": str(model.path), "dataset": dataset.name, "simulated": dataset.simulated}
-            if wanted.halved:
+            if wanted.halved(dataset):
                 facts["calibrated_on"] = next(iter(verdicts.values())).calibrated_on
             if self.coverage is not None:
                 facts["coverage"] = self.coverage

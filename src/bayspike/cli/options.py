@@ -6,7 +6,7 @@ from typing import Any, Literal
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
     "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits", "permuted-mnist",
-    "rotated-mnist", "drifting-mnist", "folder",
+    "rotated-mnist", "drifting-mnist", "folder", "split-gestures",
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
@@ -20,6 +20,9 @@ class NetworkFlags:
 
     hidden: tuple[int, ...] | None = None
     """Neurons of each layer, for example 256 256."""
+    network: str | None = None
+    """A stack of any layers, for example 16c5-2p-32c5s2-2p-128: 16 maps with kernels of 5 × 5 (s2: stride 2, p0: no
+    padding), 2p sums of 2 × 2 spikes (2m: their maximum), 128 dense neurons (128r: recurrent)."""
     synapse_decay: float | None = None
     """Share of a synaptic current left after a step."""
     membrane_decay: float | None = None
@@ -84,6 +87,8 @@ class DataFlags:
     """Out-of-distribution examples."""
     time: int | None = None
     """Time-steps of an example."""
+    held_back: float | None = None
+    """Share of every class (from 1 on: number) that is stored for calibration and not learnt; see --gather."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,9 @@ class JudgingFlags:
     """The predictor whose figures stand for a Bayesian method."""
     interim_examples: int | None = None
     """Test examples of evaluations during training; the last one always takes all."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer. Beside mean, the paper's: weighted by what each step knows, or by
+    adding logits; either with a temperature fitted on what --held-back stores."""
 
 
 def said(flags: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
@@ -58,7 +58,10 @@ class Predict:
     coverage: float | None = None
     """Also the set of classes that holds the right one with this probability at all printed steps, for example 0.9."""
     temperature: bool = False
-    """Scale confidences by a temperature fitted on held-out examples; that of a learner's file is always used."""
+    """Scale confidences by a temperature fitted on held-out examples: those the run held back, else test examples; that
+    of a learner's file is always used."""
+    gather: Literal["mean", "weighted", "logits"] | None = None
+    """How the steps of a signal become one answer; by default as in the run."""
     foreign: bool = False
     """Say whether the input looks foreign; a learner that can tell always says so."""
     held_out: int = 500
@@ -93,8 +96,11 @@ class Predict:
         members = self.members or int(model.about["members"])
         name = self.predictor or method(model.method).predictors[0]
         seed = model.seed if self.seed is None else self.seed
-        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed))
-        calibration = self._calibrate(model, predictor, model.own_calibration(name, members, seed), seed)
+        gathered = model.about.get("gather", "mean")
+        gather = self.gather or gathered
+        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed), gather)
+        own = model.own_calibration(name, members, seed) if gather == gathered else None
+        calibration = self._calibrate(model, predictor, own, seed)
         refused = 0
         for path in self.files:
             try:
@@ -150,19 +156,22 @@ class Predict:
         if not (scaling or telling or self.coverage is not None):
             return brought
         dataset = load_data_of(model, self.data, None, self.held_out)
+        held_out, kind = dataset.test, "test examples"
+        if dataset.held_back is not None and self.coverage is None and not self.foreign:
+            held_out, kind = dataset.held_back, "examples held back"
         time, every, layers = dataset.test.time, self._every(model), len(model.network.layers)
         # the steps a whole signal has lines for, but for the first, which cannot depend on it
         checkpoints = sorted({t for t in (*range(every, time, every), time) if t > layers or t == time})
         fitted = fit(
             predictor,
-            dataset.test,
+            held_out,
             torch.Generator().manual_seed(seed),
             temperature=scaling,
             promise=self.coverage,
             checkpoints=checkpoints,
             false_alarm=FALSE_ALARM if telling else None,
         )
-        notes = [f"Calibrated on {fitted.examples} test examples of {dataset.name}, which took no part in training."]
+        notes = [f"Calibrated on {fitted.examples} {kind} of {dataset.name}, which took no part in training."]
         if fitted.sets is not None:
             notes.append(
                 f"With probability {self.coverage:g} the sets of all {len(checkpoints)} time-steps from "

@@ -40,6 +40,8 @@ class Run:
 
     bayspike run mnist-dvs --preset laptop --simulated --hidden 512 256
 
+    bayspike run split-nmnist --preset laptop --network 16c5-2p-32c5-2p-128
+
     bayspike run folder --data pictures --tasks "cat,dog;bird" --options size=28
 
     bayspike run folder --dataset mine.loaders:load --rule mine.rules:Momentum
@@ -111,7 +113,7 @@ class Run:
         changes = Changes(
             methods=[*self.method, *self._rules()],
             seeds=self.seeds,
-            network=said(self.network),
+            network=self._network(),
             training=said(self.training),
             data=self._data(),
             judging=said(self.judging),
@@ -133,6 +135,21 @@ class Run:
         out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
         with started(config, chosen, out, force=self.force, command=["bayspike", *typed]) as (run, bench):
             return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
+
+    def _network(self) -> dict[str, Any]:
+        """What is said about the network; --hidden and --network are two ways to name its layers."""
+        from bayspike.errors import require
+
+        found = said(self.network)
+        require(
+            not {"hidden", "network"} <= set(found),
+            "--hidden and --network both name the layers: leave out one of them.",
+        )
+        if "network" in found:
+            found["layers"] = found.pop("network")
+        elif "hidden" in found:
+            found["layers"] = None
+        return found
 
     def _rules(self) -> tuple[str, ...]:
         from bayspike.errors import require

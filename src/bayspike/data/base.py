@@ -33,7 +33,9 @@ class Dataset:
     """A named data set with its split; `foreign` holds out-of-distribution test inputs where it has them.
 
     `foreign_about` says what they are; `foreign_classes`, whether they are of the same classes, seen otherwise. `view`
-    says in plain values how a file becomes spikes, where single files are to be read later as these were.
+    says in plain values how a file becomes spikes, where single files are to be read later as these were. `about` says
+    in words what the data really are, which part of a larger set for instance. `held_back` are examples that are not
+    learnt from but kept for calibration.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Dataset:
     foreign_about: str = ""
     foreign_classes: bool = False
     view: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    about: str = ""
+    held_back: Samples | None = None
 
     def __post_init__(self) -> None:
         coded = isinstance(self.train, CoordinateSamples)  # the shape is then that of a point, not of its code

@@ -118,7 +118,7 @@ def _found_mnist_dvs(root: Path | None) -> Path | None:
 
 def _found_gestures(root: Path | None) -> Path | None:
     found = dvs_gesture.find_sources(root)
-    return found[0][2].parent if found else None
+    return None if not found else found[0].path if found[0].members else found[0].path.parent
 
 
 CATALOGUE: dict[str, Entry] = {

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.data.base import StaticSamples
@@ -37,7 +38,9 @@ def view_of(about: Mapping[str, Any]) -> View:
     if name == "mnist_dvs":
         return View(lambda events: events.mirrored().crop(48, 48, 26, 26), mnist_dvs.SPAN // time, 1, (128, 128), None)
     if name in ("dvs_gesture", "gestures"):
-        return View(lambda events: events, dvs_gesture.BIN, 4, (128, 128), None)
+        options = about["data"].get("options", {})
+        step = int(options.get("bin_ms", dvs_gesture.BIN // 1000)) * 1000
+        return View(lambda events: events, step, 128 // int(options.get("side", dvs_gesture.SIDE)), (128, 128), None)
     raise UserError(f"a network trained on {about['name']} takes pictures, not recordings of events.")
 
 
@@ -59,7 +62,7 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
     if about["name"] in ("dvs_gesture", "gestures_simulated") and not about.get("view"):
         time = min(-(-(recorded.duration + 1) // view.step), 10 * time)
     block = binned(events, time, view.step, start=begin, downsample=view.downsample)
-    return _fitting(torch.from_numpy(block), about, str(path))
+    return _fitting(torch.from_numpy(_planes(block, about)), about, str(path))
 
 
 def spikes_of_picture(
@@ -149,7 +152,15 @@ def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[st
         height=view.sensor[1],
     )
     block = binned(view.cut(events), 1, 1, start=0, downsample=view.downsample)
-    return _fitting(torch.from_numpy(block), about, "the stream of events")[0]
+    return _fitting(torch.from_numpy(_planes(block, about)), about, "the stream of events")[0]
+
+
+def _planes(block: NDArray[np.uint8], about: Mapping[str, Any]) -> NDArray[np.uint8]:
+    """Both polarities `(time, 2 · pixels)`, or either of them for a network that was taught without telling them."""
+    shape = about["sample_shape"]
+    if len(shape) != 3 or shape[0] != 1:
+        return block
+    return np.maximum(*np.split(block, 2, axis=1))
 
 
 def _fitting(spikes: Tensor, about: Mapping[str, Any], name: str) -> Tensor:

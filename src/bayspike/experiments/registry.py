@@ -10,6 +10,7 @@ from bayspike.experiments import (
     permuted_mnist,
     poker_dvs,
     rotated_mnist,
+    split_gestures,
     split_mnist,
     split_nmnist,
     two_moons,
@@ -21,6 +22,7 @@ EXPERIMENTS: dict[str, Experiment] = {
     for each in (
         two_moons,
         dvs_gestures,
+        split_gestures,
         split_mnist,
         mnist_dvs,
         split_nmnist,

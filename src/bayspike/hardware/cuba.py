@@ -95,6 +95,9 @@ def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
     )
     layers: list[CubaLayer] = []
     for index, (layer, given) in enumerate(zip(network.layers, weights, strict=True)):
+        require(
+            layer.inlet is None, f"layer {index} cannot be exported: it is a convolution, or its inputs are pooled."
+        )
         filter = layer.neuron.filter
         if not isinstance(filter, DoubleExponential):
             raise UserError(

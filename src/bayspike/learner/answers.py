@@ -138,14 +138,22 @@ class LearnerWatch:
 def judge_of(state: LearnerState) -> Judge:
     """Draw the committee: the same one for the same posterior."""
     committee = Committee.draw(
-        network_of(state), posteriors_of(state), state.recipe.members, generator=generator_for(state.seed, "committee")
+        network_of(state),
+        posteriors_of(state),
+        state.recipe.members,
+        generator=generator_for(state.seed, "committee"),
+        gather=state.recipe.gather,
     )
     return Judge(committee, state.classes, state.calibration)
 
 
 @flushed_denormals()
 def calibrate(state: LearnerState, with_temperature: bool = False) -> LearnerState:
-    """What the examples held back say of the learner as it is now; without enough of them there is no foreign rule."""
+    """What the examples held back say of the learner as it is now; without enough of them there is no foreign rule.
+
+    A learner that gathers otherwise than the paper always has a temperature.
+    """
+    with_temperature = with_temperature or (state.recipe.gather != "mean" and len(state.classes) > 1)
     examples = sum(len(part) for part in state.held_back)
     if examples == 0:
         return replace(state, calibration=None)

@@ -99,7 +99,7 @@ def pack_state(state: LearnerState) -> tuple[dict[str, Any], dict[str, Tensor]]:
         "encoding": to_plain(recipe.encoding),
         "rule": {"name": name_of_rule(recipe.rule), "settings": _finite(describe_rule(recipe.rule))},
         "training": to_plain(recipe.training),
-        "settings": {name: getattr(recipe, name) for name in _SETTINGS},
+        "settings": {name: getattr(recipe, name) for name in _SETTINGS} | _unusual(recipe),
         "stored": [_pack_samples(part, f"stored.{k}", tensors) for k, part in enumerate(state.stored)],
         "online": None if state.online is None else _pack_samples(state.online, "online", tensors),
         "held_back": [_pack_samples(part, f"held_back.{k}", tensors) for k, part in enumerate(state.held_back)],
@@ -123,8 +123,9 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
     encoding = from_plain(Encoding, about["encoding"], "encoding")
     training = from_plain(StreamConfig, about["training"], "training")
     settings, hints = about["settings"], get_type_hints(Recipe)
-    require(isinstance(settings, dict) and set(settings) == set(_SETTINGS), f"its settings are not {_SETTINGS}.")
-    given = {name: coerce(settings[name], hints[name], name) for name in _SETTINGS}
+    sound = isinstance(settings, dict) and set(settings) - {"gather"} == set(_SETTINGS)
+    require(sound, f"its settings are not {_SETTINGS}.")
+    given = {name: coerce(settings[name], hints[name], name) for name in settings}
     recipe = Recipe(network, encoding, rule, training, **given)
     size = len(classes)
     state = LearnerState(
@@ -150,6 +151,11 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
     require(min((0, *state.seen, *state.seen_alone, state.since_task)) == 0, "it counts fewer than no examples.")
     require(not left, f"it holds a tensor of no use, {next(iter(left), '')!r}.")
     return state
+
+
+def _unusual(recipe: Recipe) -> dict[str, str]:
+    """What came later, where it is not as it always was: such a learner is none that an old reader should take."""
+    return {} if recipe.gather == "mean" else {"gather": recipe.gather}
 
 
 def has_name(rule: Rule) -> bool:
@@ -185,10 +191,9 @@ def _listed(about: Mapping[str, Any], name: str) -> list[tuple[int, Any]]:
 def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor]) -> tuple[State, ...]:
     """States of the shapes that the network calls for. A small one is made first, to see which parts a rule keeps."""
     require(network.binary == rule.binary, "its network and its rule differ in whether synapses are binary.")
-    states, inputs = [], network.inputs
-    for index, neurons in enumerate(network.hidden):
-        small = rule.init((2, 3), generator_for(0, "shapes"))
-        shape = (neurons, inputs + (neurons if network.recurrent else 0))
+    states = []
+    for index, plan in enumerate(network.plans()):
+        small, shape = rule.init((2, 3), generator_for(0, "shapes")), plan.shape
         parts = {}
         for name, part in small._asdict().items():
             if not isinstance(part, Tensor):
@@ -204,7 +209,6 @@ def _unpack_layers(network: NetworkConfig, rule: Rule, tensors: dict[str, Tensor
             parts[name] = stored
         # what a rule keeps beside tensors follows from the shape, which is known to be sound by now
         states.append(rule.init(shape, generator_for(0, "shapes"))._replace(**parts))
-        inputs = neurons
     return tuple(states)
 
 

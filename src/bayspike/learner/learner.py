@@ -19,6 +19,7 @@ from bayspike.learner.file import load_state, save_state
 from bayspike.learner.online import learn_one
 from bayspike.learner.state import LearnerState, Recipe, birth, bytes_of, with_classes
 from bayspike.learner.tasks import BatchNote, TaskNote, learn_task
+from bayspike.predict.gathering import Gather
 from bayspike.rules import Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
@@ -43,12 +44,14 @@ class Learner:
         time: int = defaults.TIME,
         encoder: Kind = "rate",
         hidden: Sequence[int] = defaults.HIDDEN,
+        network: str | None = None,
         rule: Rule | None = None,
         epochs: int | None = None,
         batch: int = defaults.BATCH,
         coreset_share: float = defaults.CORESET_SHARE,
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
+        gather: Gather = "mean",
         seed: int = 0,
         on_task: OnTask | None = None,
         on_batch: OnBatch | None = None,
@@ -61,12 +64,15 @@ class Learner:
             time: time-steps for which an example is shown.
             encoder: `rate` or `latency` for images and features, `spikes` for spike trains.
             hidden: neurons of each layer.
+            network: any layers in place of `hidden`, for instance `"16c5-2p-32c5-2p-128"`: convolutions and poolings.
             rule: how it learns; by default a Gaussian posterior over every synapse.
             epochs: how often a task is shown; by default once, and a small task more often.
             batch: examples of a mini-batch.
             coreset_share: share of every class of a task that is stored and shown again.
             members: networks of the committee.
             held_back: share of the examples that are not learnt, but tell which inputs are foreign.
+            gather: how the steps of a signal become one answer: `mean`, as in the paper; for events, `weighted` by what
+                each step knows or by adding `logits`, with a temperature fitted on the examples held back.
             seed: of all that is drawn.
             on_task: called after each task.
             on_batch: called after each mini-batch.
@@ -74,11 +80,17 @@ class Learner:
         names = _names(classes)
         encoding = inputs if isinstance(inputs, Encoding) else Encoding(encoder, _shape(inputs), time)
         chosen = rule or defaults.default_rule()
-        network = NetworkConfig(
-            encoding.inputs, tuple(hidden), max(2, len(names)), binary=chosen.binary, seed=seed
-        )  # two rows at least: the second waits for its name
+        layers = NetworkConfig(
+            encoding.inputs,
+            tuple(hidden) if network is None else (),
+            max(2, len(names)),  # two rows at least: the second waits for its name
+            binary=chosen.binary,
+            seed=seed,
+            layers=network or "",
+            shape=() if network is None or encoding.code is not None else encoding.shape,
+        )
         training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
-        recipe = Recipe(network, encoding, chosen, training, epochs, members=members, held_back=held_back)
+        recipe = Recipe(layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather)
         self._take(birth(recipe, names), on_task, on_batch)
 
     def _take(self, state: LearnerState, on_task: OnTask | None, on_batch: OnBatch | None) -> None:
@@ -187,7 +199,7 @@ class Learner:
     def __repr__(self) -> str:
         state, recipe = self._state, self._state.recipe
         names = ", ".join(state.classes[:6]) + (f", … ({len(state.classes)})" if len(state.classes) > 6 else "")
-        layers = " → ".join(str(each) for each in (recipe.encoding.inputs, *recipe.network.hidden))
+        layers = " → ".join([str(recipe.encoding.inputs), *recipe.network.described.split("-")])
         rule, held = type(recipe.rule).__name__, sum(len(part) for part in state.held_back)
         weights, examples = bytes_of(state)
         calibrated = state.calibration is not None and state.calibration.foreign is not None

@@ -18,6 +18,7 @@ from bayspike.learner.encoding import Encoding
 from bayspike.learner.examples import Plain, check_name
 from bayspike.learning.batch import init_states, posteriors
 from bayspike.posteriors.distributions import Posterior
+from bayspike.predict.gathering import Gather, check_gather
 from bayspike.predict.temperature import Temperature
 from bayspike.predict.watching import ForeignRule
 from bayspike.rules import Rule
@@ -36,7 +37,8 @@ class Recipe:
     remember: how many examples a rule in natural units remembers where there are no boundaries; horizon: what a rule in
     the paper's units takes instead. replay: stored examples beside each that comes alone. memory: how many of
     those are stored. held_back: share of the examples that are kept for calibration and not learnt.
-    false_alarm: share of its own inputs that may be called foreign.
+    false_alarm: share of its own inputs that may be called foreign. gather: how the steps of a signal become one
+    answer; with another way than the paper's mean, a temperature is fitted on the examples held back after each task.
     """
 
     network: NetworkConfig
@@ -51,6 +53,7 @@ class Recipe:
     members: int = defaults.MEMBERS
     held_back: float = defaults.HELD_BACK
     false_alarm: float = defaults.FALSE_ALARM
+    gather: Gather = "mean"
 
     def __post_init__(self) -> None:
         require(
@@ -72,6 +75,7 @@ class Recipe:
         require_range("members", self.members, 1, MOST_MEMBERS)
         require_range("held_back", self.held_back, 0, 0.5)
         require_range("false_alarm", self.false_alarm, 0, 1, low_open=True, high_open=True)
+        check_gather(self.gather)
 
     @property
     def seed(self) -> int:

@@ -89,7 +89,7 @@ def train_batch(
         evidence = evidence.to(readout).repeat(rule.samples).unsqueeze(1)
     targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
     spikes = spikes.to(readout.device)
-    firing = firing_inputs(spikes)
+    firing = firing_inputs(spikes) if network.layers[0].inlet is None else None
     if firing is None or not isinstance(rule, Resting):
         return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
     part, columns = without_silent_inputs(network, firing)
@@ -116,11 +116,13 @@ def _present(
     rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
+    rooms: list[Tensor | None] = [None] * len(neurons)  # of rows that were multiplied, used again at the next step
     for t, (frame, prediction) in enumerate(zip(_frames(spikes, targets.dtype), predicted, strict=True)):
         arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
-            done = step(layer, neurons[index], arriving, drive, spares[index])
+            done = step(layer, neurons[index], arriving, drive, spares[index], rooms[index])
+            rooms[index] = done.pre if layer.places > 1 else None
             spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, evidence)
             if t >= burn_in:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.spiking.denormals import flushed_denormals
-from bayspike.spiking.local import local_gradient, one_hot_targets
+from bayspike.spiking.local import LocalGradient, local_gradient, one_hot_targets
 from bayspike.spiking.network import Network, Weights, step
 
 CHUNK_BYTES = 64 * 2**20  # of per-example gradients held at once
@@ -43,15 +43,28 @@ def example_gradients(network: Network, weights: Sequence[Tensor], spikes: Tenso
     drives = [Weights(matrix) for matrix in weights]
     states = list(network.start(spikes.shape[1]))
     factors: list[list[tuple[Tensor, Tensor]]] = [[] for _ in network.layers]
+    sums: dict[int, Tensor] = {}
     for spikes_in in spikes.to(readout.device):
         arriving = spikes_in.to(readout.dtype)
         for index, layer in enumerate(network.layers):
             done = step(layer, states[index], arriving, drives[index])
             states[index] = done.state
             gradient, _ = local_gradient(layer, done, drives[index], arriving, targets)
-            factors[index].append((gradient.delta, gradient.pre))
+            if layer.places == 1:
+                factors[index].append((gradient.delta, gradient.pre))
+            else:  # the patches of all steps would take too much room
+                sums[index] = _add_examples(sums.get(index), gradient)
             arriving = done.spikes
     return [
-        torch.bmm(torch.stack([delta for delta, _ in steps], dim=2), torch.stack([pre for _, pre in steps], dim=1))
-        for steps in factors
+        sums[index]
+        if index in sums
+        else torch.bmm(torch.stack([delta for delta, _ in steps], dim=2), torch.stack([pre for _, pre in steps], dim=1))
+        for index, steps in enumerate(factors)
     ]
+
+
+def _add_examples(total: Tensor | None, gradient: LocalGradient) -> Tensor:
+    """Every example's gradient at this step, `(batch, neurons, pre)`, added to those before."""
+    delta = gradient.delta.view(gradient.batch, gradient.places, -1).transpose(1, 2)
+    pre = gradient.pre.view(gradient.batch, gradient.places, -1)
+    return torch.bmm(delta, pre) if total is None else total.baddbmm_(delta, pre)

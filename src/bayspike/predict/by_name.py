@@ -13,6 +13,7 @@ import torch
 from bayspike.errors import UserError
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.packed import pack_all, unpack
+from bayspike.predict.gathering import Gather
 from bayspike.predict.predictors import Committee, Ensemble, Point, Predictor
 from bayspike.spiking.network import Network
 
@@ -20,19 +21,25 @@ PREDICTORS = ("committee", "ensemble", "mean", "point", "committee-8bit", "commi
 
 
 def make_predictor(
-    name: str, network: Network, posteriors: Sequence[Posterior], members: int, generator: torch.Generator
+    name: str,
+    network: Network,
+    posteriors: Sequence[Posterior],
+    members: int,
+    generator: torch.Generator,
+    gather: Gather = "mean",
 ) -> Predictor:
     """A predictor by name. A generator in the same state draws the same committee, rounded or not."""
     if name == "committee":
-        return Committee.draw(network, posteriors, members, generator=generator)
+        return Committee.draw(network, posteriors, members, generator=generator, gather=gather)
     if name == "committee-8bit":
-        return Committee.draw(network, posteriors, members, generator=generator, grid="fit")
+        return Committee.draw(network, posteriors, members, generator=generator, grid="fit", gather=gather)
     if name == "committee-packed":
-        return Committee.draw(network, [unpack(each) for each in pack_all(posteriors)], members, generator=generator)
+        packed = [unpack(each) for each in pack_all(posteriors)]
+        return Committee.draw(network, packed, members, generator=generator, gather=gather)
     if name == "ensemble":
-        return Ensemble(network, posteriors, members)
+        return Ensemble(network, posteriors, members, gather=gather)
     if name == "point-8bit":
-        return Committee.draw(network, posteriors, 1, generator=generator, grid="fit")
+        return Committee.draw(network, posteriors, 1, generator=generator, grid="fit", gather=gather)
     if name in ("mean", "point"):
-        return Point.of(network, posteriors, "mean" if name == "mean" else "mode")
+        return Point.of(network, posteriors, "mean" if name == "mean" else "mode", gather)
     raise UserError(f"There is no predictor {name!r}: choose from {', '.join(PREDICTORS)}.")

@@ -5,16 +5,18 @@ versus Bayesian Learning" and "Confidence levels", eqs. pred-conf-freq, pred-con
 - `Committee`  N_S weight vectors, drawn once and kept for all inputs.
 - `Ensemble`   N_S weight vectors drawn afresh for every input.
 
-Probabilities are cumulative, the average over the steps up to t and over the members, so that the decision at any t is
-the one that would be given if the signal stopped there. All members see the same input spikes.
+Probabilities are cumulative, gathered over the steps up to t (`gathering`; by default their average) and averaged over
+the members, so that the decision at any t is the one that would be given if the signal stopped there. All members see
+the same input spikes.
 
 A spike takes one step per layer, so the answer f(w, xᵗ) of the equations comes L steps after xᵗ. The first L steps say
-nothing about the input: probabilities are uniform there, and the average begins after them.
+nothing about the input: probabilities are uniform there, and gathering begins after them.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Literal, NamedTuple
 
 import torch
@@ -25,9 +27,11 @@ from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors import distributions, draws
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.grid import Grid, grid_for
+from bayspike.predict.gathering import Gather, check_gather, gathered
 from bayspike.predict.synapses import Fixed, Flipped, Own, Synapses
 from bayspike.predict.unrolled import check_binary, unroll_members
 from bayspike.predict.watching import ForeignRule, Watch
+from bayspike.spiking.convolution import Convolution
 from bayspike.spiking.network import Layer, Network
 
 KeepMembers = Literal["all", "final", "none"]
@@ -47,6 +51,7 @@ class Predictor(ABC):
 
     network: Network
     members: int  # N_S
+    gather: Gather = "mean"  # how the steps of a signal become one answer
 
     @abstractmethod
     def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
@@ -76,20 +81,25 @@ class Predictor(ABC):
             steps = (time,) if keep_members == "all" else ()
             kept = readout.new_empty(self.members, *steps, batch, self.network.classes)
         counts = torch.zeros(len(self.network.layers), dtype=torch.float64, device=readout.device)
+        plain = self.gather == "mean"  # which is the same whether members or steps are averaged first
         limit = self.batch_limit() or batch
         for low in range(0, batch, limit):
             part = spikes[:, low : low + limit]
             for piece in unroll_members(self.network, self.synapses(part.shape[1], generator), part):
                 rows = slice(low + piece.rows.start, low + piece.rows.stop)
-                total[:, rows] += piece.probabilities.sum(dim=0)
+                said = piece.probabilities
+                if not plain:
+                    said[:, answers] = gathered(self.gather, said[:, answers])
+                total[:, rows] += said.sum(dim=0)
                 counts += piece.spikes
                 if kept is not None and keep_members == "all":
-                    kept[piece.members, :, rows] = piece.probabilities
+                    kept[piece.members, :, rows] = said
                 elif kept is not None:
-                    kept[piece.members, rows] = piece.probabilities[:, answers].mean(dim=1)
-        _average_over_time(total[answers])
-        if kept is not None and keep_members == "all":
-            _average_over_time(kept[:, answers])
+                    kept[piece.members, rows] = said[:, answers].mean(dim=1) if plain else said[:, -1]
+        if plain:
+            _average_over_time(total[answers])
+            if kept is not None and keep_members == "all":
+                _average_over_time(kept[:, answers])
         neurons = torch.tensor([layer.neurons for layer in self.network.layers], device=readout.device)
         rates = counts / (neurons * (self.members * time * batch))
         return Prediction(total.div_(self.members), kept, rates.to(readout.dtype))
@@ -103,21 +113,28 @@ class Predictor(ABC):
     ) -> Watch:
         """Start `batch` streams that decide at every time-step; see `bayspike.predict.watching`."""
         require_range("batch", batch, 1)
-        return Watch(self.network, self.synapses(batch, generator), batch, confidence, foreign)
+        synapses = self.synapses(batch, generator)
+        return Watch(self.network, synapses, batch, confidence, foreign, self.gather)
 
 
 class Point(Predictor):
     """One weight vector: a matrix `(neurons, pre)` for every layer."""
 
-    def __init__(self, network: Network, weights: Sequence[Tensor]) -> None:
-        self.network, self.members = network, 1
+    def __init__(self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean") -> None:
+        check_gather(gather)
+        self.network, self.members, self.gather = network, 1, gather
         self._committee = Committee(network, [matrix.unsqueeze(0) for matrix in weights])
 
     @staticmethod
-    def of(network: Network, posteriors: Sequence[Posterior], centre: Literal["mode", "mean"] = "mode") -> "Point":
+    def of(
+        network: Network,
+        posteriors: Sequence[Posterior],
+        centre: Literal["mode", "mean"] = "mode",
+        gather: Gather = "mean",
+    ) -> "Point":
         """The most probable or the mean weights; they differ for binary synapses."""
         require(centre in ("mode", "mean"), f"centre must be 'mode' or 'mean', but is {centre!r}.")
-        return Point(network, [each.mode() if centre == "mode" else each.mean() for each in posteriors])
+        return Point(network, [each.mode() if centre == "mode" else each.mean() for each in posteriors], gather)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -130,9 +147,11 @@ class Point(Predictor):
 class Committee(Predictor):
     """N_S weight vectors kept for all inputs: weights `(members, neurons, pre)` for every layer."""
 
-    def __init__(self, network: Network, weights: Sequence[Tensor]) -> None:
-        self.network = network
-        self._fixed = [Fixed(tables) for tables in _tables(network, weights)]
+    def __init__(self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean") -> None:
+        check_gather(gather)
+        self.network, self.gather = network, gather
+        tables = _tables(network, weights)
+        self._fixed = [Fixed(each, _maps(layer)) for each, layer in zip(tables, network.layers, strict=True)]
         self.members = self._fixed[0].members
 
     @staticmethod
@@ -143,13 +162,14 @@ class Committee(Predictor):
         *,
         generator: torch.Generator,
         grid: Grid | Literal["fit"] | None = None,
+        gather: Gather = "mean",
     ) -> "Committee":
         """Draw the members. `grid` rounds them to 8 bits: one grid for all, or the finest `fit` of each matrix."""
         require_range("members", members, 1)
         drawn = [each.sample(members, generator) for each in posteriors]
         if grid is not None:
             drawn = [torch.stack([_on_grid(matrix, grid) for matrix in matrices]) for matrices in drawn]
-        return Committee(network, drawn)
+        return Committee(network, drawn, gather)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -177,9 +197,11 @@ class Ensemble(Predictor):
     posteriors: Sequence[Posterior]
     members: int = 10
     draws: Literal["flipped", "independent"] = "flipped"
+    gather: Gather = "mean"
 
     def __post_init__(self) -> None:
         require_range("members", self.members, 1)
+        check_gather(self.gather)
         require(
             self.draws in ("flipped", "independent"),
             f"draws must be 'flipped' or 'independent', but is {self.draws!r}.",
@@ -189,7 +211,7 @@ class Ensemble(Predictor):
     def batch_limit(self) -> int | None:
         if self.draws == "flipped":
             return None
-        weights = sum(layer.neurons * layer.pre for layer in self.network.layers)
+        weights = sum(prod(layer.shape) for layer in self.network.layers)
         return max(1, OWN_WEIGHTS_IN_FLIGHT // (weights * self.members))
 
     def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
@@ -203,17 +225,21 @@ class Ensemble(Predictor):
 
     def _independent(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
         drawn = posterior.sample(self.members * batch, generator).to(layer.readout)
-        return Own(drawn.unflatten(0, (self.members, batch)).transpose(2, 3))
+        return Own(drawn.unflatten(0, (self.members, batch)).transpose(2, 3), _maps(layer))
 
     def _flipped(self, layer: Layer, posterior: Posterior, batch: int, generator: torch.Generator) -> Synapses:
         if isinstance(posterior, distributions.Point | distributions.BinaryPoint):
-            return Fixed(posterior.mean().T.to(layer.readout).expand(self.members, -1, -1).contiguous())
+            return Fixed(posterior.mean().T.to(layer.readout).expand(self.members, -1, -1).contiguous(), _maps(layer))
         centre, spread = _centre_and_spread(posterior, self.members, generator)
+        maps = _maps(layer)
+        inputs, outputs = (layer.pre, layer.neurons) if maps is None else (maps.below.channels, layer.shape[0])
+        signs_in, signs_out = (_signs(layer, (batch, count), generator) for count in (inputs, outputs))
         return Flipped(
             centre.transpose(1, 2).to(layer.readout).contiguous(),
             spread.transpose(1, 2).to(layer.readout).contiguous(),
-            _signs(layer, (batch, layer.pre), generator),
-            _signs(layer, (batch, layer.neurons), generator),
+            signs_in.repeat(1, layer.pre // inputs) if maps else signs_in,
+            signs_out.repeat(1, layer.places) if maps else signs_out,
+            maps,
         )
 
 
@@ -277,6 +303,10 @@ def _tables(network: Network, weights: Sequence[Tensor]) -> list[Tensor]:
         )
         tables.append(matrices.detach().transpose(1, 2).to(layer.readout).contiguous())
     return tables
+
+
+def _maps(layer: Layer) -> Convolution | None:
+    return layer if isinstance(layer, Convolution) else None
 
 
 def _on_grid(matrix: Tensor, grid: Grid | Literal["fit"]) -> Tensor:

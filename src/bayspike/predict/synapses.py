@@ -18,6 +18,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding_bag, pad
 
+from bayspike.predict.map_blocks import MapBlock
+from bayspike.spiking.convolution import Convolution
+
 # Measured on one AVX-512 core, in units of a multiply-add of a dense product: what it costs to look at one cell for an
 # event, and to add one weight of an event's row.
 COST_OF_CELL, COST_OF_EVENT = 70, 2.0
@@ -33,8 +36,11 @@ class Synapses(Protocol):
     @property
     def members(self) -> int: ...
 
-    def arrive(self, spikes: Tensor) -> Currents:
-        """Take in `(sets, time, batch, pre)` and say how to compute the currents of a slice of the members."""
+    def arrive(self, spikes: Tensor, ones: bool = True) -> Currents:
+        """Take in `(sets, time, batch, pre)` and say how to compute the currents of a slice of the members.
+
+        `ones` says that spikes are zeros and ones; sums of windows are not.
+        """
         ...
 
     def rows(self, rows: slice) -> "Synapses":
@@ -161,20 +167,21 @@ class Fixed:
     """One weight matrix per member, the same for all examples."""
 
     tables: Tensor  # (members, pre, neurons)
+    maps: Convolution | None = None  # whose kernels these are; None: of a dense layer
 
     @property
     def members(self) -> int:
         return len(self.tables)
 
-    def arrive(self, spikes: Tensor) -> Currents:
-        block = SpikeBlock.of(spikes, _outputs(spikes, self.tables), self.tables.dtype)
+    def arrive(self, spikes: Tensor, ones: bool = True) -> Currents:
+        block = _block(self.maps, spikes, self.tables, ones)
         return lambda members: block.times(self.tables[members])
 
     def rows(self, rows: slice) -> "Fixed":
         return self
 
     def columns(self, columns: slice) -> "Fixed":
-        return Fixed(self.tables[:, columns])
+        return Fixed(self.tables[:, columns], self.maps)
 
 
 @dataclass(frozen=True)
@@ -191,13 +198,14 @@ class Flipped:
     spread: Tensor  # D as tables, (members, pre, neurons)
     signs_in: Tensor  # c, (batch, pre)
     signs_out: Tensor  # r, (batch, neurons)
+    maps: Convolution | None = None  # whose kernels these are: then signs are alike at all places
 
     @property
     def members(self) -> int:
         return len(self.spread)
 
-    def arrive(self, spikes: Tensor) -> Currents:
-        block = SpikeBlock.of(spikes, _outputs(spikes, self.spread), self.spread.dtype, join=False)
+    def arrive(self, spikes: Tensor, ones: bool = True) -> Currents:
+        block = _block(self.maps, spikes, self.spread, ones, join=False)
         flipped = block.signed(self.signs_in)
         common = block.times(self.centre) if len(spikes) == len(self.centre) == 1 else None
 
@@ -211,11 +219,15 @@ class Flipped:
         return currents
 
     def rows(self, rows: slice) -> "Flipped":
-        return Flipped(self.centre, self.spread, self.signs_in[rows], self.signs_out[rows])
+        return Flipped(self.centre, self.spread, self.signs_in[rows], self.signs_out[rows], self.maps)
 
     def columns(self, columns: slice) -> "Flipped":
         return Flipped(
-            self.centre[:, columns], self.spread[:, columns], self.signs_in[:, columns].contiguous(), self.signs_out
+            self.centre[:, columns],
+            self.spread[:, columns],
+            self.signs_in[:, columns].contiguous(),
+            self.signs_out,
+            self.maps,
         )
 
 
@@ -224,20 +236,33 @@ class Own:
     """A weight matrix for every member and example, held in full."""
 
     tables: Tensor  # (members, batch, pre, neurons)
+    maps: Convolution | None = None
 
     @property
     def members(self) -> int:
         return len(self.tables)
 
-    def arrive(self, spikes: Tensor) -> Currents:
+    def arrive(self, spikes: Tensor, ones: bool = True) -> Currents:
+        if self.maps is not None:
+            block = MapBlock.of(self.maps, spikes, self.tables.dtype)
+            return lambda members: block.times_own(self.tables[members])
         by_example = spikes.to(self.tables.dtype).transpose(1, 2)  # (sets, batch, time, pre)
         return lambda members: torch.matmul(by_example, self.tables[members]).transpose(1, 2)
 
     def rows(self, rows: slice) -> "Own":
-        return Own(self.tables[:, rows])
+        return Own(self.tables[:, rows], self.maps)
 
     def columns(self, columns: slice) -> "Own":
-        return Own(self.tables[:, :, columns])
+        return Own(self.tables[:, :, columns], self.maps)
+
+
+def _block(
+    maps: Convolution | None, spikes: Tensor, tables: Tensor, ones: bool, *, join: bool = True
+) -> SpikeBlock | MapBlock:
+    """Spikes as the kind of layer multiplies them."""
+    if maps is not None:
+        return MapBlock.of(maps, spikes, tables.dtype)
+    return SpikeBlock.of(spikes, _outputs(spikes, tables) if ones else 0, tables.dtype, join=join)
 
 
 def _outputs(spikes: Tensor, tables: Tensor) -> int:

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError
-from bayspike.predict.synapses import Synapses
+from bayspike.predict.synapses import Currents, Synapses
 from bayspike.spiking.filters import DoubleExponential, TraceState
 from bayspike.spiking.network import Layer, Network, check_spikes
 from bayspike.spiking.neurons import Neuron
@@ -96,9 +96,9 @@ class Passed(NamedTuple):
     spikes: Tensor  # number emitted by each layer, summed over members, time, batch and neurons, (layers,)
 
 
-def arrive(network: Network, synapses: Sequence[Synapses], spikes: Tensor) -> Callable[[slice], Tensor]:
+def arrive(network: Network, synapses: Sequence[Synapses], spikes: Tensor) -> Currents:
     """The input spikes `(time, batch, inputs)`, which all members share, at the first layer."""
-    return _forward(network.layers[0], synapses[0]).arrive(spikes.unsqueeze(0))
+    return _arriving(network.layers[0], synapses[0], spikes.unsqueeze(0))
 
 
 def propagate(
@@ -119,7 +119,7 @@ def propagate(
     for index, (layer, weights) in enumerate(zip(network.layers, synapses, strict=True)):
         if index > 0:
             arriving = currents[:, : max(currents.shape[1] - 1, 0)] if ending else currents
-            currents = _forward(layer, weights).arrive(arriving)(members)
+            currents = _arriving(layer, weights, arriving)(members)
         following.append(fire(layer.neuron, currents, states[index], _feedback(layer, weights, members)))
         counts.append(currents.sum())
     # classes before examples: the product and the softmax are both faster over long rows than over short ones
@@ -128,14 +128,19 @@ def propagate(
     return Passed(probabilities, following, torch.stack(counts))
 
 
-def _forward(layer: Layer, synapses: Synapses) -> Synapses:
-    return synapses.columns(slice(0, layer.inputs)) if layer.recurrent else synapses
+def _arriving(layer: Layer, synapses: Synapses, spikes: Tensor) -> Currents:
+    """Spikes `(sets, time, batch, inputs)` on their way in, and through the synapses that see what is below."""
+    forward = synapses.columns(slice(0, layer.forward)) if layer.recurrent else synapses
+    if layer.inlet is None:
+        return forward.arrive(spikes)
+    counts = layer.inlet.counts
+    return forward.arrive(layer.inlet(spikes.to(layer.readout.dtype) if counts else spikes), ones=not counts)
 
 
 def _feedback(layer: Layer, synapses: Synapses, members: slice) -> Feedback | None:
     if not layer.recurrent:
         return None
-    lateral = synapses.columns(slice(layer.inputs, None))
+    lateral = synapses.columns(slice(layer.forward, None))
     return lambda spikes: lateral.arrive(spikes.unsqueeze(1))(members).squeeze(1)
 
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
 from bayspike.metrics.uncertainty import split_uncertainty
+from bayspike.predict.gathering import Gather, Gathering
 from bayspike.predict.synapses import Synapses
 from bayspike.predict.unrolled import arrive, check_binary, propagate, start
 from bayspike.spiking.network import Network
@@ -102,6 +103,7 @@ class Watch:
         batch: int,
         confidence: float = 0.0,
         foreign: ForeignRule | None = None,
+        gather: Gather = "mean",
     ) -> None:
         require_range("confidence", confidence, 0, 1)
         self.network, self.batch = network, batch
@@ -111,17 +113,18 @@ class Watch:
         members = self._synapses[0].members
         self._states = start(network, members, batch)
         readout = network.layers[-1].readout
+        self._device = readout.device
         silent = readout.new_full((members, batch, network.classes), 1 / network.classes)
         # a spike takes one step per layer, and `propagate` leaves these steps out
         self._on_their_way = deque([silent] * len(network.layers))
-        self._sum = torch.zeros_like(silent, dtype=torch.float64)  # of as many steps as may come
+        self._gathering = Gathering(gather, silent)
 
     @property
     def members(self) -> Tensor:
         """Cumulative probabilities of each member so far, `(members, batch, classes)`."""
         if self.time == 0:
             raise UserError("the stream has seen no time-step yet: push spikes first.")
-        return (self._sum / max(1, self.time - len(self.network.layers))).to(self._on_their_way[0].dtype)
+        return self._gathering.answer()
 
     @torch.no_grad()
     def push(self, spikes: Tensor) -> Decision:
@@ -131,7 +134,7 @@ class Watch:
                 f"spikes must have the shape ({self.batch}, {self.network.inputs}), one row per stream, "
                 f"but have {tuple(spikes.shape)}."
             )
-        block = spikes.unsqueeze(0).to(self._sum.device)
+        block = spikes.unsqueeze(0).to(self._device)
         check_binary(self.network, block)
         self._advance(block)
         return self._decide()
@@ -144,11 +147,11 @@ class Watch:
         the same. Memory and time stay bounded however long the silence is.
         """
         require_range("steps", steps, 1)
-        block = torch.zeros((1, self.batch, self.network.inputs), dtype=torch.uint8, device=self._sum.device)
+        block = torch.zeros((1, self.batch, self.network.inputs), dtype=torch.uint8, device=self._device)
         for done in range(steps):
             if self._at_rest():
                 left = steps - done
-                self._sum += left * self._on_their_way[0].to(self._sum.dtype)
+                self._gathering.add(self._on_their_way[0], left)
                 self.time += left
                 break
             require(
@@ -168,8 +171,8 @@ class Watch:
         self._on_their_way.append(done.probabilities[:, 0])
         self.time += 1
         if self.time <= len(self.network.layers) + 1:
-            self._sum.zero_()  # what came before could not depend on the signal
-        self._sum += self._on_their_way.popleft()
+            self._gathering.forget()  # what came before could not depend on the signal
+        self._gathering.add(self._on_their_way.popleft())
 
     def _at_rest(self) -> bool:
         """Whether nothing is left of any spike: no trace, no refractoriness, nothing on its way."""

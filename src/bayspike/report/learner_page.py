@@ -45,7 +45,7 @@ def _on_held_back(state: LearnerState) -> list[Answers]:
 def _facts(state: LearnerState) -> Section:
     recipe = state.recipe
     posterior, examples = bytes_of(state)
-    layers = " → ".join(str(each) for each in (recipe.encoding.inputs, *recipe.network.hidden))
+    layers = " → ".join([str(recipe.encoding.inputs), *recipe.network.described.split("-")])
     facts = {
         "network": f"{layers} neurons, {len(state.classes)} classes",
         "an example": f"{'×'.join(map(str, recipe.encoding.shape))}, {recipe.encoding.kind}, "

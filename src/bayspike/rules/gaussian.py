@@ -208,8 +208,13 @@ class GaussianVI:
         carry, counted = self.kappa, 1.0 if self.crowd is None else state.mean.shape[0] / self.crowd
         scratch = drive.scratch if isinstance(drive, SampledPotential) else _scratch(state)
         squares = scratch.squares if isinstance(drive, SampledPotential) else None
-        traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
-        delta, squared = gradient.delta.T, gradient.evidence_of_delta().T
+        if gradient.places > 1:  # the means over examples are there, and each matrix is the identity times itself
+            traces, squared_traces = gradient.means()
+            delta = squared = torch.eye(len(traces), dtype=traces.dtype, device=traces.device)
+            share = 1.0
+        else:
+            traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
+            delta, squared = gradient.delta.T, gradient.evidence_of_delta().T
         hold = self._hold(state.prior_precision) if pull > 0 and carry != 1 else 0.0
         # with the pull left out (see `pull_every`) the prior is not touched
         matrices = state[:4] if pull > 0 else state[:2]

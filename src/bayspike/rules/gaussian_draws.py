@@ -14,6 +14,9 @@ from torch import Tensor
 from bayspike.posteriors import draws
 from bayspike.rules.base import row_blocks
 
+MANY = 2**22  # traces above which their squares are not kept for the update
+PART = 2**17  # traces that stay in the cache with their squares
+
 
 class Scratch(NamedTuple):
     """Memory to work in; what it holds between two steps means nothing."""
@@ -44,6 +47,9 @@ class SampledPotential:
     scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
+        return self._by_parts(pre) if pre.numel() > MANY else self._at_once(pre)
+
+    def _at_once(self, pre: Tensor) -> Tensor:
         squares = self.scratch.squares
         if squares is None or squares.shape != pre.shape:
             squares = torch.empty_like(pre)
@@ -56,5 +62,19 @@ class SampledPotential:
             torch.mm(squares, inverse.T, out=out.T)
         if self.rounding > 0:
             variance.add_(squares.sum(dim=1, keepdim=True), alpha=self.rounding)
+        noise = draws.normal(potential.shape, potential, self.generator)
+        return potential.addcmul_(variance.sqrt_(), noise)
+
+    def _by_parts(self, pre: Tensor) -> Tensor:
+        """The same for the many rows of a convolution: squares are made, used and forgotten within the cache."""
+        potential, inverse = pre @ self.mean.T, self.precision.reciprocal()
+        variance = torch.empty_like(potential)
+        few = max(1, PART // pre.shape[1])
+        squares = pre.new_empty(few, pre.shape[1])
+        for rows, out in zip(pre.split(few), variance.split(few), strict=True):
+            here = torch.mul(rows, rows, out=squares[: len(rows)])
+            torch.mm(here, inverse.T, out=out)
+            if self.rounding > 0:
+                out.add_(here.sum(dim=1, keepdim=True), alpha=self.rounding)
         noise = draws.normal(potential.shape, potential, self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)

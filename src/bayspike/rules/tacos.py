@@ -68,10 +68,8 @@ class TACOS:
 
     def update(self, state: TACOSState, gradient: LocalGradient) -> TACOSState:
         weights, reference, metaplasticity, pre_rate, post_rate = state
-        pre_spikes = gradient.pre_spikes
-        if pre_spikes.shape[1] < gradient.pre.shape[1]:  # a recurrent layer's own spikes are inputs too
-            pre_spikes = torch.cat([pre_spikes, gradient.post_spikes], dim=1)
-        post = gradient.post_spikes.mean(dim=0)
+        pre_spikes, post_spikes = gradient.rows_of_spikes()
+        post = post_spikes.mean(dim=0)
         pre_rate = torch.lerp(pre_spikes.mean(dim=0), pre_rate, self.rate_memory)
         post_rate = torch.lerp(post, post_rate, self.rate_memory)
         presynaptic = gradient.pre if self.use_trace else pre_spikes

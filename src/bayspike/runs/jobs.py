@@ -135,6 +135,7 @@ def about_model(config: RunConfig, prepared: PreparedJob) -> dict[str, Any]:
         "rule": to_plain(job.method.rule),
         "seed": job.seed,
         "members": config.judging.members,
+        **({} if config.judging.gather == "mean" else {"gather": config.judging.gather}),
         "data": to_plain(config.data),
         **config.dataset,
     }

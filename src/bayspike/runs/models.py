@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,8 @@ def load_model(path: Path, job: str | None = None) -> Model:
     wanted = from_plain(NetworkConfig, about["network"], f"{file}: network")
     stored = sum(each.numel() for each in checkpoint.tensors.values())
     require(
-        sum(wanted.hidden) <= stored and wanted.inputs <= stored and wanted.classes <= MOST_CLASSES,
-        f"{file} tells of a network of {wanted.hidden} neurons, but holds {stored} numbers: the file is damaged.",
+        sum(prod(plan.shape) for plan in wanted.plans()) <= stored and wanted.classes <= MOST_CLASSES,
+        f"{file} tells of a network of {wanted.described} neurons, but holds {stored} numbers: the file is damaged.",
     )
     network = build(wanted)
     if "packed" in checkpoint.header:
@@ -83,6 +84,7 @@ def _model_of_learner(path: Path) -> Model:
     about = {
         "name": "data of its own", "simulated": False, "data": {"options": {}}, "label": kind, "method": kind,
         **state.about,
+        "gather": recipe.gather,
         "seed": state.seed, "members": recipe.members, "classes": list(state.classes), "time": recipe.encoding.time,
         "inputs": recipe.encoding.inputs, "sample_shape": list(recipe.encoding.shape),
     }  # fmt: skip

@@ -1,120 +1,44 @@
-"""Layers and networks of spiking neurons, and how they move one step in time (paper, Sec. "SNN Model").
+"""Networks: stacks of layers, how they move one step in time, and how they are built (paper, Sec. "SNN Model").
 
-A network is a plain value: sizes, constants and the fixed random read-outs B of every layer. Weights are not
-part of it; they come from a learning rule's state (in training) or from a posterior (at inference) as a
-*drive*: something that turns pre-synaptic traces into the synaptic part of the potential.
+A network is a plain value, and so is the configuration from which it is built again: sizes, constants, and the seed of
+the fixed random read-outs.
 """
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
 from bayspike.seeds import generator_for
-from bayspike.spiking.filters import DoubleExponential, Filter, TraceState
+from bayspike.spiking.convolution import Convolution
+from bayspike.spiking.filters import DoubleExponential, Filter
+from bayspike.spiking.layers import Drive, Layer, LayerStep, Weights, step
 from bayspike.spiking.neurons import Neuron, NeuronState, Reset
+from bayspike.spiking.plan import LayerPlan, plan_stack
+from bayspike.spiking.stack import Conv, Dense, parse_stack
+
+__all__ = [
+    "Convolution",
+    "Drive",
+    "Layer",
+    "LayerStep",
+    "Network",
+    "NetworkConfig",
+    "Weights",
+    "build",
+    "check_spikes",
+    "network_step",
+    "random_readout",
+    "step",
+    "unroll",
+    "with_more_classes",
+]
 
 MOST_SYNAPSES = 2**31  # eight gigabytes for the weights alone
-
-
-class Drive(Protocol):
-    """Synapses as the forward pass sees them: traces `(batch, pre)` in, synaptic potential `(batch, neurons)` out."""
-
-    def __call__(self, pre: Tensor) -> Tensor: ...
-
-
-class Weights(NamedTuple):
-    """The simplest drive: one weight matrix `(neurons, pre)` for the whole batch."""
-
-    matrix: Tensor
-
-    def __call__(self, pre: Tensor) -> Tensor:
-        return pre @ self.matrix.T
-
-
-@dataclass(frozen=True)
-class Layer:
-    """Fully connected spiking neurons with a fixed random read-out.
-
-    A recurrent layer sees its own last spikes as further inputs: for a local three-factor rule lateral synapses are
-    only more pre-synaptic traces. The block includes each neuron's synapse onto itself, a learnt addition to β.
-    """
-
-    inputs: int
-    neurons: int
-    neuron: Neuron
-    readout: Tensor  # B, (classes, neurons), fixed
-    recurrent: bool = False
-    later: int = 0  # how many rows of B, the last ones, were added after the layer was made
-
-    def __post_init__(self) -> None:
-        require_range("inputs", self.inputs, 1)
-        require_range("neurons", self.neurons, 1)
-        require(
-            self.readout.ndim == 2 and self.readout.shape[1] == self.neurons,
-            f"readout must have the shape (classes, {self.neurons}), but has {tuple(self.readout.shape)}.",
-        )
-
-    @property
-    def pre(self) -> int:
-        """Number of pre-synaptic neurons of each neuron: the fan-in."""
-        return self.inputs + (self.neurons if self.recurrent else 0)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Shape of a weight matrix of this layer."""
-        return (self.neurons, self.pre)
-
-    def logits(self, spikes: Tensor) -> Tensor:
-        """B times spikes `(…, neurons, batch)`.
-
-        How a product is rounded depends on its shape. So rows that were added later are multiplied one by one: the
-        logits of the other classes stay what they were, bit for bit.
-        """
-        if not self.later:
-            return torch.matmul(self.readout, spikes)
-        first = len(self.readout) - self.later
-        rows = [self.readout[:first], *self.readout[first:].split(1)]
-        return torch.cat([torch.matmul(each, spikes) for each in rows], dim=-2)
-
-    def start(self, batch: int) -> NeuronState:
-        """The state before the first time-step."""
-        dtype, device = self.readout.dtype, self.readout.device
-        zeros = torch.zeros(batch, self.neurons, dtype=dtype, device=device)
-        return NeuronState(self.neuron.filter.start(batch, self.pre, dtype, device), zeros, zeros)
-
-
-class LayerStep(NamedTuple):
-    """What one time-step of one layer leaves behind."""
-
-    state: NeuronState
-    pre: Tensor  # traces that drove it, (batch, pre)
-    potential: Tensor  # u, (batch, neurons)
-    spikes: Tensor  # s, (batch, neurons), in the layer's dtype
-
-
-def step(
-    layer: Layer, state: NeuronState, spikes_in: Tensor, drive: Drive, spare: TraceState | None = None
-) -> LayerStep:
-    """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step.
-
-    `spare`: memory for the new traces, see `Filter.step`.
-    """
-    neuron, pre = layer.neuron, state.synapses.trace
-    potential = drive(pre).sub_(state.refractory)
-    spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
-    arriving = torch.cat([spikes_in.to(spikes.dtype), spikes], dim=1) if layer.recurrent else spikes_in
-    following = NeuronState(
-        neuron.filter.step(state.synapses, arriving, spare),
-        neuron.next_refractory(state.refractory, spikes, potential),
-        spikes,
-    )
-    return LayerStep(following, pre, potential, spikes)
+MOST_NEURONS = 2**24  # of one layer
 
 
 @dataclass(frozen=True)
@@ -195,31 +119,52 @@ class NetworkConfig:
     readout_scale: float = 4.0
     recurrent: bool = False
     seed: int = 0  # of the read-outs
+    layers: str = ""  # a stack of any layers, in the words of `bayspike.spiking.stack`; then `hidden` is ()
+    shape: tuple[int, ...] = ()  # of the inputs, (height, width) or (channels, height, width); for convolutions
 
     def __post_init__(self) -> None:
         require_range("inputs", self.inputs, 1)
-        require(len(self.hidden) > 0, "hidden must name at least one layer size, for example (400,).")
+        require(
+            len(self.hidden) > 0 or self.layers != "", "hidden must name at least one layer size, for example (400,)."
+        )
+        require(
+            len(self.hidden) == 0 or self.layers == "", "hidden and layers say the same thing: leave hidden empty, ()."
+        )
+        require(
+            not (self.recurrent and self.layers), "in layers every word says for itself whether it is recurrent: 128r."
+        )
         for neurons in self.hidden:
             require_range("a layer size in hidden", neurons, 1)
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
-        widths = (self.inputs, *self.hidden)
-        synapses = sum(above * (below + (above if self.recurrent else 0)) for below, above in pairwise(widths))
+        plans = self.plans()
+        synapses = sum(rows * columns for rows, columns in (plan.shape for plan in plans))
         require(
             synapses <= MOST_SYNAPSES,
-            f"layers of {'-'.join(map(str, self.hidden))} neurons on {self.inputs:,} inputs have {synapses:,} "
+            f"layers of {self.described} neurons on {self.inputs:,} inputs have {synapses:,} "
             f"synapses, more than the {MOST_SYNAPSES:,} that are allowed: choose a smaller hidden.",
         )
+        most = max(plan.neurons for plan in plans)
+        require(most <= MOST_NEURONS, f"a layer of {most:,} neurons is larger than the {MOST_NEURONS:,} allowed.")
+
+    @property
+    def described(self) -> str:
+        """The layers in the words of `bayspike.spiking.stack`."""
+        return self.layers or "-".join(str(Dense(neurons, self.recurrent)) for neurons in self.hidden)
+
+    def plans(self) -> list[LayerPlan]:
+        """Every layer's sizes, from the input upwards."""
+        words = parse_stack(self.layers) if self.layers else [Dense(each, self.recurrent) for each in self.hidden]
+        return plan_stack(words, self.inputs, self.shape, self.described)
 
 
 def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Filter | None = None) -> Network:
     """Make the network of a configuration. The read-outs are drawn from `config.seed` alone."""
     generator = torch.Generator().manual_seed(config.seed)
     synapses = filter or DoubleExponential(config.synapse_decay, config.membrane_decay)
-    layers = []
-    inputs = config.inputs
-    for neurons in config.hidden:
-        fan_in = inputs + (neurons if config.recurrent else 0)
+    layers: list[Layer] = []
+    for plan in config.plans():
+        fan_in = plan.shape[1]
         # The paper's root of the fan-in is for traces as they are summed; ours are normalised by the filter's gain.
         default = math.sqrt(fan_in) * synapses.gain if config.binary else 1.0
         neuron = Neuron(
@@ -231,18 +176,26 @@ def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Fil
             surrogate=config.surrogate,
             slope=config.slope,
         )
-        readout = random_readout(config.classes, neurons, config.readout_scale, generator).to(dtype)
-        layers.append(Layer(inputs, neurons, neuron, readout, config.recurrent))
-        inputs = neurons
+        readout = random_readout(config.classes, plan.seen, config.readout_scale, generator, plan.neurons).to(dtype)
+        if isinstance(plan.word, Conv):
+            maps = Convolution(
+                plan.inputs, plan.neurons, neuron, readout, inlet=plan.inlet, kernel=plan.word, window=plan.window
+            )
+            layers.append(maps)
+        else:
+            layers.append(Layer(plan.inputs, plan.neurons, neuron, readout, plan.word.recurrent, inlet=plan.inlet))
     return Network(tuple(layers), config.binary if config.threshold is None else None)
 
 
-def random_readout(classes: int, neurons: int, scale: float, generator: torch.Generator) -> Tensor:
-    """Fixed random B `(classes, neurons)`: normal entries of standard deviation scale/√neurons.
+def random_readout(
+    classes: int, seen: int, scale: float, generator: torch.Generator, neurons: int | None = None
+) -> Tensor:
+    """Fixed random B `(classes, seen)`: normal entries of standard deviation scale/√neurons.
 
-    The scale sets how far logits can spread, hence how sure the network can be at all.
+    The scale sets how far logits can spread, hence how sure the network can be at all. Where the read-out sees sums of
+    windows there are more `neurons` than numbers seen; by their number logits spread as if it saw every neuron.
     """
-    return torch.randn(classes, neurons, generator=generator) * (scale / math.sqrt(neurons))
+    return torch.randn(classes, seen, generator=generator) * (scale / math.sqrt(neurons or seen))
 
 
 def with_more_classes(network: Network, config: NetworkConfig, classes: int) -> Network:
@@ -259,7 +212,9 @@ def with_more_classes(network: Network, config: NetworkConfig, classes: int) -> 
     layers = []
     for index, layer in enumerate(network.layers):
         rows = [
-            random_readout(1, layer.neurons, config.readout_scale, generator_for(config.seed, "read-out", index, each))
+            random_readout(
+                1, layer.seen, config.readout_scale, generator_for(config.seed, "read-out", index, each), layer.neurons
+            )
             for each in range(network.classes, classes)
         ]
         readout = torch.cat([layer.readout, torch.cat(rows).to(layer.readout)])

@@ -16,7 +16,11 @@ _MAX_TIME_MS = 1e9  # eleven days; anything later is damage, and would not fit t
 
 def read_nmnist(path: Path, *, sort: bool = False) -> Events:
     """An N-MNIST recording, 34×34: five bytes an event, x, y, then one bit polarity and 23 bits of µs."""
-    data = read_bytes(path)
+    return parse_nmnist(read_bytes(path), path, sort=sort)
+
+
+def parse_nmnist(data: bytes, path: Path, *, sort: bool = False) -> Events:
+    """The same from the bytes of a file, or of a member of a zip; `path` names it in errors."""
     rest = len(data) % 5
     if rest:
         raise UserError(f"{path} is cut short: the event at byte {len(data) - rest} has {rest} of its 5 bytes.")
@@ -40,7 +44,11 @@ def read_nmnist(path: Path, *, sort: bool = False) -> Events:
 
 def read_gesture_npy(path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
     """An array of rows `x, y, p, t` with `t` in ms (pre-cut DVS-Gesture), or with these as fields, `t` in µs."""
-    data = read_bytes(path)
+    return parse_gesture_npy(read_bytes(path), path, width=width, height=height, sort=sort)
+
+
+def parse_gesture_npy(data: bytes, path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
+    """The same from the bytes of a file, or of a member of a zip; `path` names it in errors."""
     try:
         header = read_header(data)
     except ValueError as error:

@@ -1,17 +1,15 @@
 """DVS-Gesture (Amir et al. 2017) with the paper's pre-processing and partition (sec. DVS-Gestures).
 
 128×128 pixels become 32×32×2 inputs in bins of 10 ms; 500 ms for training, 1,500 ms for test. The first 15 users
-train, the others test; four lights are in-distribution, the fifth gives the foreign inputs.
+train, the others test; four lights are in-distribution, the fifth gives the foreign inputs. The division into trials
+for training and test that comes with the files is not used. Where files lie is the matter of `gesture_sessions`.
 
-On disk, under `dvs_gesture/` or `DvsGesture/`: either the original `userNN_<light>.aedat` with
-`userNN_<light>_labels.csv`, or the pre-cut `ibmGestureTrain/userNN_<light>/<class>.npy` and
-`ibmGestureTest/...`. The division into trials for training and test that comes with the files is not used.
+Recordings whose polarity was merged (every event has p = 1) become inputs of one polarity, not of two with one silent.
 """
 
-import csv
-import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,97 +17,36 @@ from numpy.typing import NDArray
 
 from bayspike.data.base import Dataset, SpikeSamples
 from bayspike.data.encoders import pack
-from bayspike.data.files.aedat import read_aedat3
-from bayspike.data.files.event_files import read_gesture_npy
 from bayspike.data.files.events import Events, binned
-from bayspike.data.places import find, missing
+from bayspike.data.places import missing
+from bayspike.data.sets.gesture_sessions import GESTURES, LIGHTS, Session, clips, find_sessions, spans
 from bayspike.data.sets.recordings import with_bar
-from bayspike.errors import UserError, require
+from bayspike.errors import require, require_range
 
-GESTURES = (
-    "hand clapping",
-    "right hand wave",
-    "left hand wave",
-    "right arm clockwise",
-    "right arm counter-clockwise",
-    "left arm clockwise",
-    "left arm counter-clockwise",
-    "arm roll",
-    "air drums",
-    "air guitar",
-    "other",
-)
+__all__ = ["GESTURES", "LIGHTS", "find_sources", "load"]
 
 BIN = 10_000  # µs
 TIME = 50
 TEST_TIME = 150
 SIDE = 32
-LIGHTS = ("fluorescent", "fluorescent_led", "lab", "led", "natural")
 TRAIN_USERS = 15
-_SOURCE = re.compile(rf"user(\d\d)_({'|'.join(LIGHTS)})")
+VALIDATION_USERS = 3  # the last of those who train
+_PIXELS = 128
 HOW = (
     "Get DvsGesture.tar.gz by hand from https://ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8/folder/50167556794 "
     "(or the pre-cut files 38022171 and 38020584 of figshare) and unpack it to the folder dvs_gesture there."
 )
 STAND_IN = "gestures_simulated"
+find_sources = find_sessions
 
 
-def find_sources(root: Path | None) -> list[tuple[int, str, Path]] | None:
-    """User, light and path (an .aedat file or a folder of .npy files) of every recording session, in order."""
+class Part(NamedTuple):
+    """Some sessions, cut into pieces: spikes as bits `(pieces, time, 2·side²/8)`, and what they are of."""
 
-    def probe(place: Path) -> list[tuple[int, str, Path]] | None:
-        found = set()
-        for name in ("dvs_gesture", "DvsGesture", "DVSGesture"):
-            for path in (place / name).rglob("user*"):
-                match = _SOURCE.fullmatch(path.name.removesuffix(".aedat"))
-                if match and (path.is_dir() or path.suffix == ".aedat"):
-                    found.add((int(match[1]), match[2], path))
-            if found:
-                break
-        return sorted(found) or None
-
-    return find(root, probe)
-
-
-def clips(source: Path, *, sort: bool = False) -> Iterator[tuple[int, Events]]:
-    """Class (0 to 10) and events of every gesture of one session."""
-    if source.is_dir():
-        for path in sorted(source.glob("*.npy"), key=lambda path: (len(path.name), path.name)):
-            known = path.stem.isdecimal() and int(path.stem) < len(GESTURES)
-            require(known, f"{path}: the name of a pre-cut gesture must be its class, 0.npy to 10.npy.")
-            yield int(path.stem), read_gesture_npy(path, sort=sort)
-        return
-    table = source.with_name(f"{source.stem}_labels.csv")
-    rows = read_labels(table)
-    events = read_aedat3(source, sort=sort)
-    for line, (label, start, stop) in enumerate(rows, start=2):
-        part = events.window(start, stop)
-        require(
-            len(part) > 0, f"{table}: line {line} names a time ({start} to {stop} µs) without events in {source.name}."
-        )
-        yield label, part
-
-
-def read_labels(path: Path) -> list[tuple[int, int, int]]:
-    """Class (0 to 10), start and stop in µs of every line of a label file."""
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            lines = list(csv.reader(stream))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"{path} cannot be read as a table of labels ({error}).") from error
-    rows = []
-    for number, line in enumerate(lines[1:], start=2):
-        if not line:
-            continue
-        try:
-            label, start, stop = (int(field) for field in line)
-        except ValueError as error:
-            raise UserError(f"{path}: line {number} is not class,startTime_usec,endTime_usec but {line}.") from error
-        good = 1 <= label <= len(GESTURES) and 0 <= start < stop < 2**62
-        require(good, f"{path}: line {number} has class {label} from {start} to {stop} µs; expected class 1 to 11.")
-        rows.append((label - 1, start, stop))
-    require(bool(rows), f"{path} names no gestures: expected lines of class,startTime_usec,endTime_usec.")
-    return rows
+    packed: NDArray[np.uint8]
+    labels: list[int]
+    recordings: int
+    two_polarities: bool
 
 
 def load(
@@ -119,64 +56,136 @@ def load(
     time: int = TIME,
     test_time: int = TEST_TIME,
     windows: int = 3,
+    bin_ms: int = BIN // 1000,
+    side: int = SIDE,
     foreign_light: str = "natural",
+    foreign_users: str = "test",
+    untaught: Sequence[int] = (),
+    held_back_users: int = 0,
+    validation: bool = False,
+    archive: str | None = None,
     sort: bool = False,
 ) -> Dataset:
-    """`time` and `test_time` count bins of 10 ms; a training gesture gives up to `windows` pieces of `time` bins.
+    """`time` and `test_time` count bins of `bin_ms`; a training gesture gives up to `windows` pieces of `time` bins.
 
-    Nothing is drawn at random, so `seed` is not used.
+    foreign_light: kept out of training; its recordings are the foreign inputs, those of users who test or, with
+    `foreign_users="all"`, of all: known people in an unknown light. "none": every light is taught.
+    untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test are the foreign inputs.
+    held_back_users: so many of the users who train, the last ones, are not learnt from but kept for calibration.
+    validation: settings are to be chosen; the last three users who train take the place of those who test.
+    archive: which zip to read, where there are several. Nothing is drawn at random, so `seed` is not used.
     """
     del seed
-    require(foreign_light in LIGHTS, f"foreign_light must be one of {', '.join(LIGHTS)}, not {foreign_light!r}.")
-    require(min(time, test_time, windows) >= 1, "time, test_time and windows must be at least 1.")
-    sources = find_sources(root)
-    if sources is None:
+    _check(time, test_time, windows, bin_ms, side, foreign_light, foreign_users, untaught)
+    sessions = find_sessions(root, archive)
+    if sessions is None:
         raise missing("dvs_gesture", root, HOW, STAND_IN)
-    parts: dict[str, list[Path]] = {"train": [], "test": [], "foreign": []}
-    for user, light, path in sources:
-        if light == foreign_light:
-            part = "foreign" if user > TRAIN_USERS else ""
+    train_users = TRAIN_USERS - (VALIDATION_USERS if validation else 0)
+    require_range("held_back_users", held_back_users, 0, train_users - 1)
+    if validation:
+        sessions = [each for each in sessions if each.user <= TRAIN_USERS]
+    parts: dict[str, list[Session]] = {"train": [], "test": [], "foreign": [], "held back": []}
+    for session in sessions:
+        tests = session.user > train_users
+        if session.light == foreign_light:
+            part = "foreign" if tests or foreign_users == "all" else ""
+        elif tests:
+            part = "test"
         else:
-            part = "train" if user <= TRAIN_USERS else "test"
+            part = "held back" if session.user > train_users - held_back_users else "train"
         if part:
-            parts[part].append(path)
+            parts[part].append(session)
     for part in ("train", "test"):
         require(
             bool(parts[part]),
-            f"DVS-Gesture in {sources[0][2].parent} has no sessions to {part} on: users 1 to {TRAIN_USERS} train, "
+            f"DVS-Gesture in {sessions[0].path.parent} has no sessions to {part} on: users 1 to {train_users} train, "
             "the others test.",
         )
+    taught = set(range(len(GESTURES))) - set(untaught)
 
-    def samples(part: str, bins: int, pieces: int) -> SpikeSamples:
-        encoded: list[NDArray[np.uint8]] = []
-        labels: list[int] = []
-        for path in with_bar(parts[part], f"reading DVS-Gesture ({part})"):
-            for label, events in clips(path, sort=sort):
-                cut = list(_pieces(events, bins, pieces))
-                encoded += cut
-                labels += [label] * len(cut)
-        require(bool(encoded), f"DVS-Gesture: {parts[part][0]} and its like hold no gestures.")
-        return SpikeSamples(torch.from_numpy(np.stack(encoded)), torch.tensor(labels), bins, 2 * SIDE * SIDE)
+    def read(name: str, bins: int, pieces: int, wanted: set[int]) -> Part | None:
+        return _read(parts[name], name, bins, pieces, bin_ms * 1000, side, wanted, sort) if parts[name] else None
 
-    foreign = samples("foreign", test_time, 1) if parts["foreign"] else None
-    train, test = samples("train", time, windows), samples("test", test_time, 1)
+    train, test = read("train", time, windows, taught), read("test", test_time, 1, taught)
+    assert train is not None
+    assert test is not None
+    held_back = read("held back", test_time, 1, taught)
+    parts["never taught"] = [*parts["test"], *(parts["foreign"] if foreign_light != "none" else [])]
+    other = read("never taught", test_time, 1, set(untaught)) if untaught else read("foreign", test_time, 1, taught)
+    found = [each for each in (train, test, held_back, other) if each is not None]
+    merged = not any(each.two_polarities for each in found)
+    planes = 1 if merged else 2
+    about = (
+        f"DVS-Gesture, {sum(each.recordings for each in found)} recordings of users "
+        f"{spans([each.user for part in parts.values() for each in part])}"
+        f"{', polarity merged' if merged else ''}"
+        f"{'; the users who test are of those meant for training: for choosing settings' if validation else ''}"
+    )
+
+    def samples(part: Part, bins: int) -> SpikeSamples:
+        inputs = planes * side * side
+        kept = part.packed[..., -inputs // 8 :] if merged else part.packed
+        return SpikeSamples(torch.from_numpy(np.ascontiguousarray(kept)), torch.tensor(part.labels), bins, inputs)
+
     return Dataset(
         "dvs_gesture",
-        train,
-        test,
+        samples(train, time),
+        samples(test, test_time),
         GESTURES,
-        (2, SIDE, SIDE),
-        foreign=foreign,
-        foreign_about=f"gestures in {foreign_light} light",
-        foreign_classes=True,
+        (planes, side, side),
+        foreign=None if other is None else samples(other, test_time),
+        foreign_about=_foreign_about(foreign_light, foreign_users, untaught),
+        foreign_classes=not untaught,
+        about=about,
+        held_back=None if held_back is None else samples(held_back, test_time),
     )
 
 
-def _pieces(events: Events, bins: int, count: int) -> Iterable[NDArray[np.uint8]]:
-    """Up to `count` pieces of `bins` bins; the first may be short of events at its end, the others are whole."""
-    first, length = int(events.t[0]), bins * BIN
+def _check(
+    time: int, test_time: int, windows: int, bin_ms: int, side: int, light: str, users: str, untaught: Sequence[int]
+) -> None:
+    require(light in (*LIGHTS, "none"), f"foreign_light must be one of {', '.join(LIGHTS)} or none, not {light!r}.")
+    require(users in ("test", "all"), f"foreign_users must be test or all, but is {users!r}.")
+    require(min(time, test_time, windows, bin_ms) >= 1, "time, test_time, windows and bin_ms must be at least 1.")
+    require(side in (8, 16, 32, 64, 128), f"side must be 8, 16, 32, 64 or 128 pixels, but is {side}.")
+    require(
+        all(0 <= each < len(GESTURES) for each in untaught) and len(set(untaught)) < len(GESTURES),
+        f"untaught must name gestures from 0 to {len(GESTURES) - 1}, and leave some: {list(untaught)}.",
+    )
+
+
+def _foreign_about(light: str, users: str, untaught: Sequence[int]) -> str:
+    if untaught:
+        return f"gestures never taught: {', '.join(GESTURES[each] for each in untaught)}"
+    return f"gestures in {light} light{', of all users' if users == 'all' else ''}"
+
+
+def _read(
+    sessions: Sequence[Session], name: str, bins: int, count: int, step: int, side: int, wanted: set[int], sort: bool
+) -> Part | None:
+    encoded: list[NDArray[np.uint8]] = []
+    labels: list[int] = []
+    recordings, both = 0, False
+    for session in with_bar(sessions, f"reading DVS-Gesture ({name})"):
+        for label, events in clips(session, sort=sort):
+            if label not in wanted:
+                continue
+            cut = list(_pieces(events, bins, count, step, side))
+            encoded += cut
+            labels += [label] * len(cut)
+            recordings, both = recordings + 1, both or not bool(events.p.all())
+    require(bool(encoded), f"DVS-Gesture ({name}): {sessions[0].path} and its like hold no gestures.")
+    return Part(np.stack(encoded), labels, recordings, both)
+
+
+def _pieces(events: Events, bins: int, count: int, step: int, side: int) -> Iterable[NDArray[np.uint8]]:
+    """Up to `count` pieces of `bins` bins; the first may be short of events at its end, the others are whole.
+
+    A last event within the last bin is enough to be whole: a recording cut at 1.5 s has three pieces of half a second.
+    """
+    first, length = int(events.t[0]), bins * step
     for number in range(count):
-        if number and (number + 1) * length > events.duration:
+        if number and (number + 1) * length > events.duration + step:
             return
         start = first + number * length
-        yield pack(binned(events, bins, BIN, start=start, downsample=events.width // SIDE))
+        yield pack(binned(events, bins, step, start=start, downsample=_PIXELS // side))

@@ -6,7 +6,6 @@ On disk: `mnist_dvs/grabbed_data<digit>/scale4/mnist_<digit>_scale04_<number>.ae
 """
 
 import re
-import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -16,18 +15,17 @@ from numpy.typing import NDArray
 from bayspike.data.base import Dataset, SpikeSamples, stratified_split
 from bayspike.data.encoders import pack
 from bayspike.data.files.aedat import parse_aedat2
-from bayspike.data.files.events import binned, read_bytes
+from bayspike.data.files.events import binned
+from bayspike.data.files.zipped import Archives, members_of
 from bayspike.data.places import find, missing
 from bayspike.data.sets.recordings import bin_length, with_bar
 from bayspike.errors import UserError, require
-from bayspike.storage.files import ARCHIVE_ERRORS
 
 TIME = 80
 SPAN = 2_000_000  # µs
 SIDE = 26
 _CORNER = 48  # of the part of the sensor where the digits move, once x is mirrored
 _NAME = re.compile(r"mnist_(\d)_scale04_(\d{4})\.aedat")
-_MAX_RECORDING = 2**26
 HOW = (
     "Get grabbed_data0.zip to grabbed_data9.zip (6.4 GB) by hand from "
     "http://www2.imse-cnm.csic.es/caviar/MNIST_DVS/ into the folder mnist_dvs there; "
@@ -43,12 +41,7 @@ def find_recordings(root: Path | None) -> dict[int, list[tuple[Path, str]]] | No
         folder = place / "mnist_dvs"
         found: dict[tuple[int, str], tuple[Path, str]] = {}
         for archive in sorted(folder.glob("grabbed_data?.zip")):
-            try:
-                with zipfile.ZipFile(archive) as opened:
-                    members = opened.namelist()
-            except ARCHIVE_ERRORS as error:
-                raise UserError(f"{archive} is damaged or cut short ({error}): fetch it anew.") from error
-            for member in members:
+            for member in members_of(archive):
                 if match := _NAME.fullmatch(member.rsplit("/", 1)[-1]):
                     found[int(match[1]), match[2]] = (archive, member)
         for path in folder.rglob("mnist_*_scale04_*.aedat"):
@@ -85,18 +78,9 @@ def load(
     chosen = [(place, digit) for digit in range(10) for place in found[digit][:per_class]]
     step = bin_length(SPAN, time)
     packed = np.empty((len(chosen), time, 2 * SIDE * SIDE // 8), dtype=np.uint8)
-    archive, opened = Path(), None
-    try:
+    with Archives() as archives:
         for index, ((path, member), _) in enumerate(with_bar(chosen, "reading MNIST-DVS")):
-            if member and path != archive:  # the recordings of one archive follow one another
-                if opened:
-                    opened.close()
-                archive, opened = path, zipfile.ZipFile(path)
-            data = _member(opened, path, member) if member and opened else read_bytes(path, _MAX_RECORDING)
-            packed[index] = pack(_encode(data, path / member, time, step, sort))
-    finally:
-        if opened:
-            opened.close()
+            packed[index] = pack(_encode(archives.read(path, member), path / member, time, step, sort))
     labels = torch.tensor([digit for _, digit in chosen])
     samples = SpikeSamples(torch.from_numpy(packed), labels, time, 2 * SIDE * SIDE)
     train, test = stratified_split(labels, 0.1, seed)
@@ -109,13 +93,3 @@ def _encode(data: bytes, name: Path, time: int, step: int, sort: bool) -> NDArra
     # the recorder counts y upwards; turned over after the crop, the same pixels show an upright digit
     digit = events.mirrored().crop(_CORNER, _CORNER, SIDE, SIDE).upended()
     return binned(digit, time, step, start=first)
-
-
-def _member(archive: zipfile.ZipFile, path: Path, member: str) -> bytes:
-    size = archive.getinfo(member).file_size
-    sentence = f"{path / member} has {size:,} bytes, more than the {_MAX_RECORDING:,} that are read."
-    require(size <= _MAX_RECORDING, sentence)
-    try:
-        return archive.read(member)
-    except ARCHIVE_ERRORS as error:
-        raise UserError(f"{path}: the recording {member} is damaged ({error}): fetch the archive anew.") from error

@@ -1,7 +1,7 @@
 """A trained predictor judged on a data set, with what held-out examples can add: a temperature, sets with a promise.
 
-Where something is to be fitted, half of the test examples calibrate and the other half judge; all scores are then those
-of the half that judges.
+A temperature is fitted on the examples that were held back in training, where there are any. Else, and for sets, half
+of the test examples calibrate and the other half judge; all scores are then those of the half that judges.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from bayspike.metrics import detect_foreign
 from bayspike.predict.calibration import SetScores, even_checkpoints, fit_sets, halves, judge_sets
 from bayspike.predict.predictors import Predictor
 from bayspike.predict.temperature import Temperature, fit_temperature
-from bayspike.runs.outcome.examination import examine, foreign_prediction
+from bayspike.runs.outcome.examination import examine, foreign_prediction, held_back_temperature
 from bayspike.seeds import generator_for
 
 
@@ -29,9 +29,9 @@ class Wanted:
     temperature: bool = False
     foreign: bool = False
 
-    @property
-    def halved(self) -> bool:
-        return self.coverage is not None or self.temperature
+    def halved(self, dataset: Dataset) -> bool:
+        """Whether part of the test examples must calibrate."""
+        return self.coverage is not None or (self.temperature and dataset.held_back is None)
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def evaluate(
     labels = dataset.test.labels
     exam = examine(predictor, [Task(dataset.name, dataset.train, dataset.test)], seed)
     calibrating, judging = torch.arange(0), torch.arange(len(labels))
-    if wanted.halved:
+    if wanted.halved(dataset):
         calibrating, judging = halves(labels, generator_for(seed, "halves"))
     held_out, judged = exam.probabilities[:, calibrating], exam.probabilities[:, judging]
     sets = temperature = scaled = auroc = None
@@ -78,7 +78,9 @@ def evaluate(
         rule = fit_sets(held_out, labels[calibrating], checkpoints, wanted.coverage)
         sets = judge_sets(rule, judged, labels[judging])
     if wanted.temperature:
-        temperature = fit_temperature(held_out[-1], labels[calibrating])
+        temperature = held_back_temperature(predictor, dataset, seed)
+        if temperature is None:
+            temperature = fit_temperature(held_out[-1], labels[calibrating])
         scaled = score(temperature.apply(judged[-1]), labels[judging])
     if wanted.foreign and dataset.foreign is not None:
         other = foreign_prediction(predictor, dataset.foreign, seed)

@@ -13,12 +13,13 @@ from bayspike.continual.judging import verdict
 from bayspike.continual.methods import Method
 from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Task
-from bayspike.data.base import Samples
+from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError
-from bayspike.metrics import mutual_information
+from bayspike.metrics import accuracy, ece, mutual_information
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Posterior
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Prediction, Predictor, predict_samples
+from bayspike.predict.temperature import Temperature, fit_temperature
 from bayspike.runs.plan.config import JudgingOptions
 from bayspike.runs.plan.prepare import judged
 from bayspike.seeds import generator_for, seed_for
@@ -41,9 +42,19 @@ def headline(method: Method, options: JudgingOptions) -> str:
 
 
 def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[str, ...]:
-    """All predictors of the final examination."""
+    """All predictors of the final examination that gather as the paper does."""
     binary = any(isinstance(each, Bernoulli | BinaryPoint) for each in posteriors)
     return method.predictors if binary else (*method.predictors, f"{method.predictors[0]}-8bit")
+
+
+def held_back_temperature(predictor: Predictor, dataset: Dataset, seed: int) -> Temperature | None:
+    """The one number that makes the examples held back most likely at their end; None where there are none."""
+    if dataset.held_back is None:
+        return None
+    done = predict_samples(
+        predictor, dataset.held_back, generator_for(seed, "held back"), over_time=False, keep_members="none"
+    )
+    return fit_temperature(done.probabilities[-1], dataset.held_back.labels.to(done.probabilities.device))
 
 
 def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:
@@ -68,6 +79,9 @@ def interim(network: Network, method: Method, options: JudgingOptions, seed: int
     return evaluate
 
 
+MOST_NUMBERS = 1 << 27  # probabilities over time that are held at once
+
+
 class Examination(NamedTuple):
     """What one predictor made of all test examples; over time, and member by member, of some of them."""
 
@@ -78,22 +92,30 @@ class Examination(NamedTuple):
     tasks: tuple[Scores, ...]
     overall: Scores
     rates: list[float]
+    course: dict[str, list[float]]  # accuracy and ECE at every step: of all examples, or of the kept if those are many
 
 
-def examine(predictor: Predictor, judges: Sequence[Task], seed: int, kept: Tensor | None = None) -> Examination:
+def examine(
+    predictor: Predictor,
+    judges: Sequence[Task],
+    seed: int,
+    kept: Tensor | None = None,
+    temperature: Temperature | None = None,
+) -> Examination:
     """The final examination on all test examples of all tasks, in the order of the judges.
 
     `kept` are the examples, by their number over all tasks, whose probabilities over time and members are wanted; None:
-    all. Of the others only the final answer stays, so that many tasks take little memory.
+    all. Of the others only the final answer stays, so that many tasks take little memory. A temperature scales what
+    the predictor says; its members are left as they are.
     """
     generator = generator_for(seed, "final")
     sizes = [len(task.test) for task in judges]
     kept = torch.arange(sum(sizes)) if kept is None else kept
-    finals, information, rates = [], [], []
+    finals, information, rates, steps = [], [], [], []
     over_time = members = None
     first = 0
     for task, size in zip(judges, sizes, strict=True):
-        done = predict_samples(predictor, task.test, generator)
+        done = _scaled(predict_samples(predictor, task.test, generator), temperature)
         places = ((kept >= first) & (kept < first + size)).nonzero().flatten()
         inner = kept[places] - first
         if over_time is None:
@@ -104,13 +126,18 @@ def examine(predictor: Predictor, judges: Sequence[Task], seed: int, kept: Tenso
             members[:, places] = done.members[:, inner]
             if len(done.members) > 1:
                 information.append(mutual_information(done.members))
+        if done.probabilities[:, 0].numel() * sum(sizes) <= MOST_NUMBERS:
+            steps.append(done.probabilities)
         finals.append(done.probabilities[-1].clone())  # not a view that would keep all time-steps
         rates.append(done.rates.double())
         first += size
     assert over_time is not None
     tasks, overall = verdict(finals, [task.test for task in judges])
     known = torch.cat(information) if information else None
-    return Examination(torch.cat(finals), over_time, members, known, tasks, overall, _rates(rates, sizes))
+    labels = torch.cat([task.test.labels for task in judges])
+    said, of = (torch.cat(steps, dim=1), labels) if steps else (over_time, labels[kept])
+    course = {"accuracy": accuracy(said.cpu(), of).tolist(), "ece": ece(said.cpu(), of).tolist()}
+    return Examination(torch.cat(finals), over_time, members, known, tasks, overall, _rates(rates, sizes), course)
 
 
 def _rates(rates: Sequence[Tensor], sizes: Sequence[int]) -> list[float]:
@@ -118,9 +145,15 @@ def _rates(rates: Sequence[Tensor], sizes: Sequence[int]) -> list[float]:
     return [float(rate) for rate in (torch.stack(list(rates)) * counts.unsqueeze(1)).sum(dim=0) / counts.sum()]
 
 
-def foreign_prediction(predictor: Predictor, foreign: Samples, seed: int) -> Prediction:
+def foreign_prediction(
+    predictor: Predictor, foreign: Samples, seed: int, temperature: Temperature | None = None
+) -> Prediction:
     """What a predictor makes of foreign inputs."""
-    return predict_samples(predictor, foreign, generator_for(seed, "foreign"))
+    return _scaled(predict_samples(predictor, foreign, generator_for(seed, "foreign")), temperature)
+
+
+def _scaled(done: Prediction, temperature: Temperature | None) -> Prediction:
+    return done if temperature is None else done._replace(probabilities=temperature.apply(done.probabilities))
 
 
 def frames(judges: Sequence[Task], chosen: Tensor, seed: int) -> NDArray[np.uint8]:

@@ -1,6 +1,7 @@
 """The result of one job: what goes into `results/<job>.json` and `results/<job>.npz`."""
 
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from bayspike.metrics import (
 from bayspike.posteriors.distributions import Posterior, variance_of
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.predictors import Committee, Point
+from bayspike.predict.temperature import Temperature
 from bayspike.runs.checkpoints import evaluation_to_plain
 from bayspike.runs.outcome.asked import controls_of
 from bayspike.runs.outcome.chip import on_chip
@@ -36,12 +38,15 @@ from bayspike.runs.outcome.examination import (
     foreign_prediction,
     frames,
     headline,
+    held_back_temperature,
 )
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.seeds import generator_for
+from bayspike.spiking.convolution import fan_out_from_below
 from bayspike.spiking.network import unroll
+from bayspike.storage.plain import to_plain
 
 FRAMES_OF_CLASS, MOST_FRAMES = 3, 36  # examples whose input spikes are kept
 ENERGY_EXAMPLES = 16
@@ -75,46 +80,57 @@ def job_result(
         arrays["foreign_labels"] = dataset.foreign.labels.numpy()
     exams: dict[str, Examination] = {}
     foreign: dict[str, Any] = {}
-    names = final_predictors(chosen, learnt)
-    for name in names:
-        predictor = make_predictor(name, network, learnt, config.judging.members, committee_generator(job.seed))
-        exam = exams[name] = examine(predictor, stream.judges, job.seed, subset)
+    first, gather = headline(chosen, config.judging), config.judging.gather
+    names = list(final_predictors(chosen, learnt))
+    beside = None if gather == "mean" else f"{first}-{gather}"  # the headline, gathering otherwise than the paper's
+    temperature: Temperature | None = None
+    for name in (*names, *([] if beside is None else [beside])):
+        base, how = (first, gather) if name == beside else (name, "mean")
+        drawn = committee_generator(job.seed)
+        predictor = make_predictor(base, network, learnt, config.judging.members, drawn, how)
+        scale = temperature = held_back_temperature(predictor, dataset, job.seed) if name == beside else None
+        exam = exams[name] = examine(predictor, stream.judges, job.seed, subset, scale)
         arrays[f"final/{name}"] = exam.final.numpy()
         arrays[f"probabilities/{name}"] = exam.probabilities.numpy()
         if exam.members is not None and len(exam.members) > 1:
             arrays[f"members/{name}"] = exam.members.numpy()
         if dataset.foreign is not None:
-            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed)
+            foreign[name] = _foreign(arrays, name, predictor, exam, dataset, job.seed, scale)
         if experiment.extras is not None:
             arrays |= experiment.extras(name, predictor, dataset, job.seed)
     for index, posterior in enumerate(learnt):
         counted = count_means(posterior.mean().numpy(force=True))
         arrays |= {f"weights/{index}_{part}": np.asarray(counted[part]) for part in ("counts", "edges", "nonzero")}
         arrays |= _deviations(index, posterior)
-    first = headline(chosen, config.judging)
     rounded = exams.get(f"{chosen.predictors[0]}-8bit")
     memory = memory_of(stream, progress)
     stored_bytes = memory.coresets
     stored = sum(len(kept) for kept in progress.coresets)
+    kept_back = 0 if dataset.held_back is None else len(dataset.held_back) * dataset.held_back.bytes_per_sample
     if chosen.tasks == "coresets":  # what it trained on is what it had stored
         stored = len(stream.tasks[0].train)
         stored_bytes = stored * stream.tasks[0].train.bytes_per_sample
-    parameters = sum(layer.neurons * layer.pre for layer in network.layers)
+    parameters = sum(prod(layer.shape) for layer in network.layers)
     matrices = {name: _matrix(progress.evaluations, name, exam) for name, exam in exams.items()}
     result = {
         "job": job.name,
         "method": job.method.method,
         "label": job.method.label,
         "seed": job.seed,
-        "predictors": list(names),
+        "predictors": list(exams),
         "headline_predictor": first,
         "task_names": [task.name for task in stream.judges],
         "classes": list(dataset.classes),
         "evaluations": [evaluation_to_plain(each) for each in progress.evaluations],
         "final": {
-            name: {"overall": exam.overall._asdict(), "per_task": [scores._asdict() for scores in exam.tasks]}
+            name: {
+                "overall": exam.overall._asdict(),
+                "per_task": [scores._asdict() for scores in exam.tasks],
+                "over_time": exam.course,
+            }
             for name, exam in exams.items()
         },
+        "gathered": None if beside is None else {"predictor": beside, "temperature": to_plain(temperature)},
         "accuracy_matrix": {name: matrix.tolist() for name, matrix in matrices.items() if matrix is not None},
         "continual": {
             name: _continual(stream, matrix, progress.evaluations, name)
@@ -126,7 +142,13 @@ def job_result(
         "presentations": progress.presentations,
         "replayed": progress.replayed,
         "coreset_examples": stored,
-        "memory_bytes": {"rule": memory.rule, "coresets": stored_bytes, "total": memory.rule + stored_bytes},
+        "held_back_examples": 0 if dataset.held_back is None else len(dataset.held_back),
+        "memory_bytes": {
+            "rule": memory.rule,
+            "coresets": stored_bytes,
+            "held_back": kept_back,
+            "total": memory.rule + stored_bytes + kept_back,
+        },
         "bytes_per_synapse": memory.rule / parameters,
         "parameters": parameters,
         "seconds": seconds,
@@ -154,11 +176,17 @@ def _deviations(layer: int, posterior: Posterior) -> dict[str, Any]:
 
 
 def _foreign(
-    arrays: dict[str, Any], name: str, predictor: Any, exam: Examination, dataset: Dataset, seed: int
+    arrays: dict[str, Any],
+    name: str,
+    predictor: Any,
+    exam: Examination,
+    dataset: Dataset,
+    seed: int,
+    temperature: Temperature | None,
 ) -> Mapping[str, Any]:
     """How well the predictor tells foreign inputs from its own, by each score; its probabilities go to the arrays."""
     assert dataset.foreign is not None
-    done = foreign_prediction(predictor, dataset.foreign, seed)
+    done = foreign_prediction(predictor, dataset.foreign, seed, temperature)
     arrays[f"foreign/{name}"] = done.probabilities.numpy()
     found = detect_foreign(exam.final, done.probabilities[-1])
     if exam.mutual_information is not None and done.members is not None:
@@ -199,11 +227,11 @@ def _energy(prepared: PreparedJob, learnt: Any, members: int) -> dict[str, Any]:
     chosen = torch.arange(min(ENERGY_EXAMPLES, len(samples)))
     spikes = samples.spikes(chosen, generator_for(prepared.job.seed, "energy")).to(network.layers[0].readout)
     emitted = unroll(network, spikes, Point.of(network, learnt).weights)
-    sizes = [layer.neurons for layer in network.layers]
+    fan_outs = [fan_out_from_below(layer) for layer in network.layers]
     own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
-    populations = [Population(spikes, sizes[0], updated=False)]
+    populations = [Population(spikes, fan_outs[0], updated=False)]
     for index, block in enumerate(emitted):
-        onward = sizes[index + 1] if index + 1 < len(sizes) else 0
+        onward = fan_outs[index + 1] if index + 1 < len(fan_outs) else 0
         populations.append(Population(block, onward + own[index]))
     spent = energy_over_time(populations, members=members)
     return {

@@ -138,13 +138,20 @@ def _scores(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, A
     """For each measure its mean and spread on all test examples, and on those of every task."""
     finals = [each["final"][predictor] for each in results]
     tasks = range(len(finals[0]["per_task"]))
-    return {
+    over_time = [final.get("over_time") for final in finals]  # a result of version 0.2 has none
+    worst = {} if not all(over_time) else {"worst_ece": spread([worst_ece(each["ece"]) for each in over_time if each])}
+    return worst | {
         name: {
             **_each_seed([final["overall"][name] for final in finals]),
             "per_task": [spread([final["per_task"][k][name] for final in finals])["mean"] for k in tasks],
         }
         for name in MEASURES
     }
+
+
+def worst_ece(over_time: Sequence[float]) -> float:
+    """The largest expected calibration error at any step after the first fifth of the signal."""
+    return max(over_time[len(over_time) // 5 :])
 
 
 def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:

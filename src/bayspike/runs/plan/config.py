@@ -15,8 +15,10 @@ from bayspike.continual.protocol import Evidence, Judged, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.data.augment import parse_augment
 from bayspike.errors import UserError, require, require_range
+from bayspike.predict.gathering import Gather, check_gather
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
+from bayspike.spiking.stack import parse_stack
 from bayspike.storage.plain import from_plain, to_plain
 
 MOST_THREADS = 512
@@ -41,9 +43,22 @@ class NetworkOptions:
     slope: float = 4.0
     readout_scale: float = 4.0
     recurrent: bool = False
+    layers: str | None = None  # in the words of `bayspike.spiking.stack`; then `hidden` does not count
 
-    def config(self, inputs: int, classes: int, binary: bool, seed: int) -> NetworkConfig:
-        return NetworkConfig(inputs=inputs, classes=classes, binary=binary, seed=seed, **vars(self))
+    def __post_init__(self) -> None:
+        if self.layers is not None:
+            parse_stack(self.layers)
+
+    @property
+    def described(self) -> str:
+        return self.layers or "-".join(map(str, self.hidden))
+
+    def config(self, inputs: int, classes: int, binary: bool, seed: int, shape: tuple[int, ...] = ()) -> NetworkConfig:
+        """For samples of the given shape, which convolutions need to know."""
+        options = {**vars(self), "layers": self.layers or ""}
+        if self.layers is not None:
+            options |= {"hidden": (), "shape": shape}
+        return NetworkConfig(inputs=inputs, classes=classes, binary=binary, seed=seed, **options)
 
 
 @dataclass(frozen=True)
@@ -84,12 +99,14 @@ class DataOptions:
     foreign_examples: int | None = None
     seed: int = 0  # of the split into train and test; the same for all repetitions
     options: Mapping[str, Any] = field(default_factory=dict)  # of the data set's own loader
+    held_back: float = 0.0  # share (or, from 1 on, number) of every class that is not learnt but kept for calibration
 
     def __post_init__(self) -> None:
         for name in ("time", "train_examples", "test_examples", "foreign_examples"):
             value = getattr(self, name)
             if value is not None:
                 require_range(name, value, 1, MOST_STEPS if name == "time" else MOST_EXAMPLES)
+        require_range("held_back", self.held_back, 0)
 
 
 @dataclass(frozen=True)
@@ -101,10 +118,12 @@ class JudgingOptions:
     headline: str | None = None  # None: committee for Bayesian methods, point for the others
     stored_examples: int = 500  # whose probabilities at every time-step are kept
     control_examples: int = 500  # on which the posterior is judged beside its controls; 0: not at all
+    gather: Gather = "mean"  # how steps become an answer; another than the paper's is judged beside it
 
     def __post_init__(self) -> None:
         require_range("members", self.members, 1, MOST_MEMBERS)
         require_range("stored_examples", self.stored_examples, 1)
+        check_gather(self.gather)
         if self.interim_examples is not None:
             require_range("interim_examples", self.interim_examples, 1)
 

@@ -77,6 +77,8 @@ class Experiment:
     stream: Callable[[Dataset], Stream]
     figures: tuple[str, ...] = CONTINUAL_FIGURES
     stand_in: str | None = None  # the simulated data set that may replace the real one
+    stand_in_presets: Mapping[str, Preset] = field(default_factory=dict)  # and what holds for it alone
+    stand_in_tuned: Table = field(default_factory=dict)
     published: tuple[Published, ...] = ()
     published_note: str = ""  # what to bear in mind when comparing
     paper_data: PaperData | None = None  # of the published numbers; None: those of the preset `paper`

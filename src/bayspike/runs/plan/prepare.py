@@ -13,7 +13,7 @@ from bayspike.continual.methods import build_rule, method
 from bayspike.continual.protocol import StreamConfig, coreset_only
 from bayspike.continual.tasks import Stream, Task, joint
 from bayspike.data import catalogue
-from bayspike.data.base import Dataset, Samples
+from bayspike.data.base import Dataset, Samples, stratified_split
 from bayspike.data.fingerprint import fingerprint
 from bayspike.errors import UserError, require, require_range
 from bayspike.rules.base import Rule
@@ -46,10 +46,14 @@ def load_data(experiment: Experiment, options: DataOptions) -> Dataset:
         if experiment.stand_in is None or options.name != experiment.dataset:
             raise
         raise UserError(f"{error} To run on that simulated stand-in, add --simulated.") from error
-    foreign = dataset.foreign
+    foreign, train, held_back = dataset.foreign, dataset.train, dataset.held_back
+    if options.held_back and held_back is None:  # else the data set has its own way, such as by users
+        learnt, kept = stratified_split(train.labels, options.held_back, options.seed + 7)
+        train, held_back = train.subset(learnt), train.subset(kept)
     return replace(
         dataset,
-        train=stratified(dataset.train, options.train_examples, options.seed, "train_examples"),
+        held_back=held_back,
+        train=stratified(train, options.train_examples, options.seed, "train_examples"),
         test=stratified(dataset.test, options.test_examples, options.seed, "test_examples"),
         foreign=None
         if foreign is None
@@ -82,8 +86,12 @@ def describe_data(dataset: Dataset, stream: Stream, options: DataOptions) -> dic
     for samples in (dataset.train, dataset.test):
         hashed.update(samples.labels.numpy().tobytes())
     place = catalogue.place_of(options.name, None if options.root is None else Path(options.root))
+    more: dict[str, Any] = {"about": dataset.about} if dataset.about else {}
+    if dataset.held_back is not None:
+        more["held_back"] = len(dataset.held_back)
     return {
         "name": dataset.name,
+        **more,
         "simulated": dataset.simulated,
         "classes": list(dataset.classes),
         "sample_shape": list(dataset.sample_shape),
@@ -105,7 +113,9 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
     """Network, rule and tasks of one job."""
     chosen = job.method
     rule = build_rule(chosen.method, chosen.rule)
-    network_config = chosen.network.config(dataset.train.inputs, len(dataset.classes), rule.binary, job.seed)
+    network_config = chosen.network.config(
+        dataset.train.inputs, len(dataset.classes), rule.binary, job.seed, dataset.sample_shape
+    )
     training = chosen.training.config(job.seed, dataset.sample_shape)
     time = stream.tasks[0].train.time
     require(training.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
@@ -118,7 +128,7 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
         network = build(network_config).to(config.device)
     except (RuntimeError, MemoryError) as error:  # how torch says that there is no room
         raise UserError(
-            f"There is no room for a network of {network_config.hidden} neurons: make it smaller."
+            f"There is no room for a network of {network_config.described} neurons: make it smaller."
         ) from error
     return PreparedJob(job, network, network_config, rule, stream, training)
 

@@ -42,9 +42,9 @@ def _sentences(config: RunConfig, paper: RunConfig, data: PaperData | None) -> I
             shown = what.removesuffix("s") if ours == 1 else what
             yield f"{ours:,} {shown} instead of {'all' if theirs is None else f'{theirs:,}'}."
     for ours_, theirs_ in zip(config.methods, (_same(paper, m.method) for m in config.methods), strict=True):
-        hidden, wanted = ours_.network.hidden, theirs_.network.hidden
-        if hidden != wanted:
-            yield f"Layers of {_layers(hidden)} neurons instead of {_layers(wanted)}."
+        layers, wanted = ours_.network.described, theirs_.network.described
+        if layers != wanted:
+            yield f"Layers of {layers} neurons instead of {wanted}."
         if ours_.training.epochs < theirs_.training.epochs:
             epochs = "epoch" if ours_.training.epochs == 1 else "epochs"
             yield f"{ours_.training.epochs} {epochs} per task instead of {theirs_.training.epochs}."
@@ -56,7 +56,3 @@ def _same(paper: RunConfig, method: str) -> MethodConfig:
 
 def _less(ours: int | None, theirs: int | None) -> bool:
     return ours is not None and (theirs is None or ours < theirs)
-
-
-def _layers(hidden: tuple[int, ...]) -> str:
-    return "-".join(map(str, hidden))

@@ -50,7 +50,9 @@ def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
 
 
 def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
-    chosen = experiment.presets[preset]
+    own = changes.simulated and preset in experiment.stand_in_presets  # tuned on the stand-in, not on recordings
+    chosen = experiment.stand_in_presets[preset] if own else experiment.presets[preset]
+    tuned = experiment.stand_in_tuned if own else experiment.tuned
     names = list(changes.methods or chosen.methods)
     for name in names:
         require(names.count(name) == 1, f"--method names {name} twice: name every learner once.")
@@ -60,7 +62,7 @@ def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig
     settings = _settings_by_method(changes.settings, names)
     methods: list[MethodConfig] = []
     for name in names:
-        table = {**_inherited(experiment.tuned, name), **_inherited(chosen.tuned, name)}
+        table = {**_inherited(tuned, name), **_inherited(chosen.tuned, name)}
         said = {**_prefixed("network", changes.network), **_prefixed("training", changes.training), **settings[name]}
         methods += variants(name, chosen, {**table, **said})
     data = _data(experiment, chosen, changes)
