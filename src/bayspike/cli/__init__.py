@@ -18,6 +18,7 @@ Start with the demo, about two minutes, no download:
 
 Then:
 
+    bayspike tune digits --trials 20       choose hyper-parameters, the same way for every method
     bayspike report runs/demo              make its report.html again, or compare several runs
     bayspike evaluate runs/demo            judge a trained network on test data
     bayspike predict runs/demo image.png   watch one decision grow over time
@@ -83,9 +84,11 @@ def _dispatch(arguments: list[str]) -> int:
     from bayspike.cli.optional import registry
     from bayspike.cli.predict import Predict
     from bayspike.cli.run import Report, Resume, Run
+    from bayspike.cli.tune import Tune
 
     commands: dict[str, type] = {
         "run": Run,
+        "tune": Tune,
         "resume": Resume,
         "report": Report,
         "evaluate": Evaluate,

@@ -42,6 +42,11 @@ class RunDirectory:
         return self.path / "summary.json"
 
     @property
+    def tuning(self) -> Path:
+        """The record of the tuning that the settings are from, if they are from one."""
+        return self.path / "tuning.json"
+
+    @property
     def figures(self) -> Path:
         return self.path / "figures"
 
@@ -77,7 +82,7 @@ class RunDirectory:
 
 
 OWN_NAMES = (
-    "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", ".lock",
+    "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", "tuning.json", ".lock",
     "results", "figures", "checkpoints", "models", "tensorboard",
 )  # fmt: skip
 

@@ -15,6 +15,7 @@ from bayspike.report.panels import (
     sets,
     stream,
     training,
+    tuning,
     two_moons,
     weights,
 )
@@ -34,6 +35,7 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),
+    ("What was tried", tuning.panel),
     ("Figures", figures.panel),
     ("Configuration and provenance", provenance.panel),
 )
