@@ -15,6 +15,7 @@ from bayspike.cli.what import Flat, What, cores, typed
 if TYPE_CHECKING:
     from bayspike.runs.directory import RunDirectory
     from bayspike.runs.jobs import Workbench
+    from bayspike.runs.together import Crew
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,8 @@ class Run(What):
 
     bayspike run split-mnist --preset paper --engine ray --address head:6379
 
+    torchrun --nproc-per-node 4 -m bayspike run dvs-gestures --preset paper
+
     Any hyper-parameter of a method is set by --set METHOD.NAME=VALUE (or NAME=VALUE for all methods that have it), its
     network and training by METHOD.network.NAME and METHOD.training.NAME; a list of values makes one learner of each.
     """
@@ -58,6 +61,7 @@ class Run(What):
         from bayspike.runs.plan.config import jobs_of
         from bayspike.runs.plan.resolve import resolve
         from bayspike.runs.tensorboard import require_tensorboard
+        from bayspike.runs.together import crew_of_torchrun
         from bayspike.tuning.record import keep_record, read_record, tuned_settings
 
         if self.tensorboard:
@@ -74,10 +78,13 @@ class Run(What):
         if self.threads is None and self.engine.engine == "local":  # all cores, shared by as many jobs as there are
             at_once = min(self.parallel or cores(), len(jobs_of(config)))
             config = replace(config, threads=max(1, cores() // at_once))
-        with started(config, chosen, self.place(), force=self.force, command=typed()) as (run_directory, bench):
-            if record is not None:
-                keep_record(record, run_directory)
-            return carry_out(run_directory, bench, self.engine, parallel=self.parallel, quiet=self.quiet)
+        with crew_of_torchrun(self.device) as crew:
+            if crew is not None and not crew.first:
+                return follow(crew)
+            with started(config, chosen, self.place(), force=self.force, command=typed()) as (run_directory, bench):
+                if record is not None:
+                    keep_record(record, run_directory)
+                return carry_out(run_directory, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -105,18 +112,22 @@ class Resume:
         from bayspike.experiments.registry import experiment
         from bayspike.runs.directory import open_run
         from bayspike.runs.engine import restart_unusable, take_up
+        from bayspike.runs.together import crew_of_torchrun
         from bayspike.tuning.carry_out import is_tuning
 
         at_least_one(parallel=self.parallel)
         agree(self.own_code)
         if is_tuning(self.directory):
             return go_on_tuning(self.directory, self.engine, parallel=self.parallel, quiet=self.quiet)
-        run = open_run(self.directory)
-        with run.locked():
-            bench = take_up(run, experiment, self.data)
-            if self.restart:
-                restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
-            return carry_out(run, bench, self.engine, parallel=self.parallel, quiet=self.quiet)
+        with crew_of_torchrun("cpu") as crew:
+            if crew is not None and not crew.first:
+                return follow(crew)
+            run = open_run(self.directory)
+            with run.locked():
+                bench = take_up(run, experiment, self.data)
+                if self.restart:
+                    restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
+                return carry_out(run, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -162,7 +173,24 @@ class Report:
         return 0
 
 
-def carry_out(run: "RunDirectory", bench: "Workbench", where: EngineFlags, *, parallel: int | None, quiet: bool) -> int:
+def follow(crew: "Crew") -> int:
+    """What a process of torchrun does that is not the first."""
+    from bayspike.experiments.registry import experiment
+    from bayspike.runs.engine import stopping_at_safe_points
+
+    with stopping_at_safe_points() as stop:
+        return crew.follow(experiment, stop)
+
+
+def carry_out(
+    run: "RunDirectory",
+    bench: "Workbench",
+    where: EngineFlags,
+    crew: "Crew | None",
+    *,
+    parallel: int | None,
+    quiet: bool,
+) -> int:
     """Run all jobs that are left, then summary, figures, report and table; the caller holds the run's lock."""
     from rich.console import Console
 
@@ -170,6 +198,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", where: EngineFlags, *, pa
     from bayspike.report.finish import finish, print_table
     from bayspike.runs.engine import run_jobs, stopping_at_safe_points
     from bayspike.runs.jobs import Interrupted
+    from bayspike.runs.plan.config import jobs_of
     from bayspike.runs.reporting import reporter, wide_console
 
     console = Console(stderr=True)
@@ -180,8 +209,13 @@ def carry_out(run: "RunDirectory", bench: "Workbench", where: EngineFlags, *, pa
                 told.say(f"{bench.experiment.title} ({config.preset}) in {run.path}")
                 for sentence in config.reduced:
                     told.say(f"reduced against the paper: {sentence}")
-                with where.open(config.threads, config.device, parallel, cores()) as (engine, at_once):
-                    run_jobs(run, bench, told, stop, at_once, WORKER, engine)
+                if crew is not None:
+                    told.say(f"each network on {crew.group.ranks} processes")
+                    crew.tell(config, [job.name for job in jobs_of(config) if not run.result(job.name).is_file()])
+                    run_jobs(run, bench, told, stop, crew=crew)
+                else:
+                    with where.open(config.threads, config.device, parallel, cores()) as (engine, at_once):
+                        run_jobs(run, bench, told, stop, at_once, WORKER, engine)
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
             print(f"Interrupted; everything is kept. Go on with: bayspike resume {run.path}", file=sys.stderr)

@@ -20,7 +20,7 @@ from bayspike.errors import UserError
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
-from bayspike.runs.jobs import Stop, Workbench, run_job
+from bayspike.runs.jobs import Crew, Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
@@ -143,11 +143,12 @@ def run_jobs(
     parallel: int = 1,
     worker: str = "",
     engine: Engine = LOCAL,
+    crew: Crew | None = None,
 ) -> None:
     """All jobs of the run that are not done yet, `parallel` at a time. Raises `Interrupted` when asked to stop.
 
-    `worker` is the module that a process for one job runs, wherever `engine` has it run; without one all jobs run here.
-    Whoever calls it holds the lock of the run (`run.locked()`).
+    `worker` is the module that a process for one job runs, wherever `engine` has it run; without one all jobs run here,
+    by this process or by all those of a `crew`. Whoever calls it holds the lock of the run (`run.locked()`).
     """
     config = bench.config
     run.clear_parts()
@@ -164,7 +165,7 @@ def run_jobs(
             run_in_workers(run.path, worker, left, parallel, overall, stop, refresh, engine)
         else:
             for name in left:
-                run_job(run, bench, learners[name], overall, stop)
+                run_job(run, bench, learners[name], overall, stop, crew)
                 merge_metrics(run, list(learners))
     except BaseException:
         # as far as it came; where even that cannot be written, what went wrong first is what to tell

@@ -124,11 +124,14 @@ class OnRay:
         self._settings = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._under_way: dict[str, Any] = {}
         self._inbox: Inbox | None = None
+        self._listener: threading.Thread | None = None
 
     def start(self, errand: Errand, inbox: Inbox) -> Worker:
         if self._inbox is not inbox:
+            self.close()
             self._inbox = inbox
-            threading.Thread(target=self._listen, args=(inbox,), daemon=True).start()
+            self._listener = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
+            self._listener.start()
         whole = errand._replace(directory=Path(errand.directory).resolve())
         task = self._look_after.options(name=errand.job).remote(whole, self._mailbox, self._settings, os.getcwd())
         self._under_way[errand.job] = task
@@ -154,7 +157,10 @@ class OnRay:
             inbox.put((job, None))
 
     def close(self) -> None:
+        """Listen no more. Ray must not be left while a thread still asks it something."""
         self._inbox = None
+        if self._listener is not None:
+            self._listener.join()
 
 
 @contextmanager
