@@ -179,7 +179,7 @@ def test_a_worker_that_prints_something_else_is_listened_to(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     told = Told()
     listening = threading.Thread(
-        target=run_in_workers, args=(half, "chatty_worker", ["a", "b"], 2, told, Stop(), lambda: None), daemon=True
+        target=run_in_workers, args=(half.path, "chatty_worker", ["a", "b"], 2, told, Stop(), lambda: None), daemon=True
     )
     listening.start()
     listening.join(60)
@@ -194,7 +194,7 @@ def test_a_worker_that_is_killed_is_one_sentence(
     (tmp_path / "dying_worker.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)\n")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
     with pytest.raises(UserError, match="killed by signal 9: go on with `bayspike resume"):
-        run_in_workers(half, "dying_worker", ["a", "b"], 2, Told(), Stop(), lambda: None)
+        run_in_workers(half.path, "dying_worker", ["a", "b"], 2, Told(), Stop(), lambda: None)
 
 
 # --- disks ---------------------------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ Children are forked, so that none has to load torch again, and killed by SIGKILL
 a batch, a checkpoint, an evaluation or a result. BAYSPIKE_KILLS sets how many kills (30 unless told).
 """
 
-import json
 import os
 import random
 import signal
@@ -14,24 +13,20 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 import torch
+from compared import begin, content, differing
 from rich.console import Console
-from safetensors.torch import load_file
 
 from bayspike.experiments.registry import WORKER, experiment
-from bayspike.runs.checkpoints import steps
-from bayspike.runs.directory import RunDirectory, create_run
+from bayspike.runs.directory import RunDirectory
 from bayspike.runs.engine import open_bench, run_jobs
 from bayspike.runs.jobs import Interrupted, Stop, Workbench
 from bayspike.runs.outcome.summary import read_results, summarise
-from bayspike.runs.plan.config import config_from_json, config_to_json, jobs_of
+from bayspike.runs.plan.config import config_from_json, jobs_of
 from bayspike.runs.plan.resolve import Changes, resolve
 from bayspike.runs.reporting import Moment, Quiet
-from bayspike.storage.arrays import read_arrays
 from bayspike.storage.files import read_json, write_json
-from bayspike.storage.sealed import SEAL
 
 KILLS = int(os.environ.get("BAYSPIKE_KILLS", "30"))
 
@@ -56,12 +51,6 @@ def bench() -> Workbench:
         run={"threads": 1, "log_every": 2, "checkpoint_seconds": 0.0},
     )
     return open_bench(resolve(experiment("digits"), "demo", changes), experiment("digits"))
-
-
-def begin(path: Path, bench: Workbench) -> RunDirectory:
-    run = create_run(path, force=False)
-    write_json(run.config, config_to_json(bench.config))
-    return run
 
 
 def work(run: RunDirectory, bench: Workbench) -> None:
@@ -91,32 +80,6 @@ def in_child(run: RunDirectory, bench: Workbench, seconds: float) -> bool:
     os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return status == 0
-
-
-def content(run: RunDirectory, bench: Workbench) -> dict[str, object]:
-    """Everything a run leaves behind, as values that can be compared to the last bit; clock times are left out."""
-    found: dict[str, object] = {"metrics": run.metrics.read_bytes()}
-    summary = read_json(run.summary)
-    for scores in summary["methods"].values():
-        scores.pop("seconds")
-    found["summary"] = json.dumps(summary)
-    for job in jobs_of(bench.config):
-        result = read_json(run.result(job.name))
-        for time_bound in ("seconds", SEAL):  # the seal vouches for the time, too
-            result.pop(time_bound)
-        found[f"{job.name} result"] = json.dumps(result)
-        for name, array in read_arrays(run.arrays(job.name)).items():
-            found[f"{job.name} {name}"] = (str(array.dtype), array.shape, np.ascontiguousarray(array).tobytes())
-        files = {"last": steps(run.checkpoints(job.name))[-1], "best": run.checkpoints(job.name) / "best.json"}
-        for kind, path in files.items():
-            for name, tensor in load_file(path.with_suffix(".safetensors")).items():
-                found[f"{job.name} {kind} {name}"] = tensor.numpy().tobytes()
-    return found
-
-
-def differing(found: dict[str, object], expected: dict[str, object]) -> list[str]:
-    """Names of all that is not the same; the values themselves would fill pages."""
-    return [name for name in {**expected, **found} if found.get(name) != expected.get(name)]
 
 
 class Reference(NamedTuple):

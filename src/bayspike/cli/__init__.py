@@ -18,6 +18,7 @@ Start with the demo, about two minutes, no download:
 
 Then:
 
+    bayspike tune digits --trials 20       choose hyper-parameters, the same way for every method
     bayspike report runs/demo              make its report.html again, or compare several runs
     bayspike evaluate runs/demo            judge a trained network on test data
     bayspike predict runs/demo image.png   watch one decision grow over time
@@ -72,6 +73,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _sentence(text: str) -> int:
     """Tell the user, whatever the names of files are made of, in one line."""
+    if os.environ.get("TORCHELASTIC_RUN_ID") and os.environ.get("RANK") != "0":  # one of several, all of the same mind
+        return 2
     shown = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
     print(f"bayspike: {shown}", file=sys.stderr)
     return 2
@@ -86,9 +89,11 @@ def _dispatch(arguments: list[str]) -> int:
     from bayspike.cli.optional import registry, with_plain_help
     from bayspike.cli.predict import Predict
     from bayspike.cli.run import Report, Resume, Run
+    from bayspike.cli.tune import Tune
 
     commands: dict[str, type] = {
         "run": Run,
+        "tune": Tune,
         "resume": Resume,
         "report": Report,
         "evaluate": Evaluate,

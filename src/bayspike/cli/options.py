@@ -1,7 +1,12 @@
 """The options of `bayspike run`, in groups. None means: as the preset has it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from bayspike.runs.workers import Engine
 
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
@@ -104,6 +109,31 @@ class JudgingFlags:
     gather: Literal["mean", "weighted", "logits"] | None = None
     """How the steps of a signal become one answer. Beside mean, the paper's: weighted by what each step knows, or by
     adding logits; either with a temperature fitted on what --held-back stores."""
+
+
+@dataclass(frozen=True)
+class EngineFlags:
+    """Where jobs run."""
+
+    engine: Literal["local", "ray"] = "local"
+    """Processes of this machine, or tasks of a Ray cluster (extra `ray`)."""
+    address: str | None = None
+    """Of the Ray cluster, for example ray-head:6379; without it one is started on this machine."""
+
+    @contextmanager
+    def open(self, threads: int, device: str, parallel: int | None, cores: int) -> "Iterator[tuple[Engine, int]]":
+        """The engine, and how many jobs of so many threads it is given at a time."""
+        from bayspike.errors import require
+        from bayspike.runs.workers import LOCAL
+
+        if self.engine == "local":
+            require(self.address is None, "--address is that of a Ray cluster: add --engine ray.")
+            yield LOCAL, parallel or max(1, cores // threads)
+            return
+        from bayspike.runs.on_ray import cluster
+
+        with cluster(self.address, threads, int(device.startswith("cuda"))) as engine:
+            yield engine, parallel or 10_000  # Ray knows how many there is room for
 
 
 def said(flags: Any) -> dict[str, Any]:

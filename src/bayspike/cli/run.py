@@ -4,32 +4,24 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
 from bayspike.cli.checks import agree, at_least_one
-from bayspike.cli.options import (
-    DataFlags,
-    ExperimentName,
-    JudgingFlags,
-    MethodName,
-    NetworkFlags,
-    TrainingFlags,
-    said,
-)
+from bayspike.cli.options import EngineFlags
+from bayspike.cli.tune import go_on_tuning
+from bayspike.cli.what import Flat, What, cores
 
 if TYPE_CHECKING:
     from bayspike.runs.directory import RunDirectory
     from bayspike.runs.jobs import Workbench
-
-Flat = tyro.conf.arg(name="")
+    from bayspike.runs.together import Crew
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(What):
     """Run an experiment: train, judge, draw, report.
 
     bayspike run digits --preset demo --method bayes ewc sgd --out runs/demo
@@ -46,52 +38,24 @@ class Run:
 
     bayspike run folder --dataset mine.loaders:load --rule mine.rules:Momentum
 
+    bayspike run digits --method bayes sgd --tuned runs/tuned
+
+    bayspike run split-mnist --preset paper --engine ray --address head:6379
+
+    torchrun --nproc-per-node 4 -m bayspike run dvs-gestures --preset paper
+
     Any hyper-parameter of a method is set by --set METHOD.NAME=VALUE (or NAME=VALUE for all methods that have it), its
     network and training by METHOD.network.NAME and METHOD.training.NAME; a list of values makes one learner of each.
     """
 
-    experiment: tyro.conf.Positional[ExperimentName]
-    """What to run."""
-    method: tuple[MethodName, ...] = ()
-    """Which learners; by default those of the preset."""
-    rule: tuple[str, ...] = ()
-    """Learning rules of your own, as package.module:Class; alone, or beside --method."""
-    preset: Literal["demo", "laptop", "paper"] = "demo"
-    """Sizes: demo takes about two minutes on two cores, laptop at most thirty, paper is the paper's protocol."""
     seeds: int | None = None
     """Number of repetitions."""
-    set: tuple[str, ...] = ()
-    """Hyper-parameters, for example bayes.lr=1000 ewc.network.slope=6."""
-    data: Path | None = None
-    """Folder of data sets, the only one searched; by default $BAYSPIKE_DATA, then the user's cache."""
-    dataset: str | None = None
-    """Another data set by name, or a function of your own that returns one, as package.module:function."""
-    options: tuple[str, ...] = ()
-    """Options of the data set's loader, for example size=28 test_share=0.3."""
-    tasks: str | None = None
-    """Which classes each task has, as in "cat,dog;bird", or the number of tasks."""
-    simulated: bool = False
-    """Use the simulated stand-in for data that are not at hand."""
-    out: Path | None = None
-    """Directory of the run; by default a new one under runs/."""
-    force: bool = False
-    """Overwrite an earlier run in that directory."""
-    device: str = "cpu"
-    """Where torch computes."""
-    threads: int | None = None
-    """Threads of each job; by default the cores that --parallel leaves. Part of what makes a run repeatable."""
-    parallel: int | None = None
-    """Jobs (methods and seeds) at a time; by default one for each core."""
-    quiet: bool = False
-    """No progress."""
+    tuned: Path | None = None
+    """Settings that `bayspike tune` has found: its directory, or the tuning.json in it."""
     tensorboard: bool = False
     """Write TensorBoard event files too."""
     checkpoint_seconds: float = 20.0
     """Time between checkpoints; 0 saves after every mini-batch."""
-    network: Annotated[NetworkFlags, Flat] = field(default_factory=NetworkFlags)
-    training: Annotated[TrainingFlags, Flat] = field(default_factory=TrainingFlags)
-    sizes: Annotated[DataFlags, Flat] = field(default_factory=DataFlags)
-    judging: Annotated[JudgingFlags, Flat] = field(default_factory=JudgingFlags)
 
     def execute(self, typed: Sequence[str] = ()) -> int:
         """Do it; `typed` is the command's own words, which the run keeps."""
@@ -100,92 +64,46 @@ class Run:
         from bayspike.experiments.registry import experiment
         from bayspike.runs.engine import started
         from bayspike.runs.plan.config import jobs_of
-        from bayspike.runs.plan.resolve import Changes, resolve
+        from bayspike.runs.plan.resolve import resolve
         from bayspike.runs.tensorboard import require_tensorboard
-        from bayspike.storage.named import permit
+        from bayspike.runs.together import crew_of_torchrun
+        from bayspike.tuning.record import keep_record, read_record, tuned_settings
 
         if self.tensorboard:
             require_tensorboard()
         at_least_one(threads=self.threads, parallel=self.parallel, seeds=self.seeds)
-        for name in (*self.rule, *([self.dataset] if self.dataset else [])):
-            permit(name)
-        chosen = experiment(self.experiment)
-        changes = Changes(
-            methods=[*self.method, *self._rules()],
-            seeds=self.seeds,
-            network=self._network(),
-            training=said(self.training),
-            data=self._data(),
-            judging=said(self.judging),
-            settings=self.set,
-            simulated=self.simulated,
-            run={
-                "device": self.device,
-                "threads": self.threads or 1,
-                "tensorboard": self.tensorboard,
-                "checkpoint_seconds": self.checkpoint_seconds,
-                "tasks": self.tasks,
-            },
-        )
+        chosen, changes = experiment(self.experiment), self.changes()
+        run = {**changes.run, "tensorboard": self.tensorboard, "checkpoint_seconds": self.checkpoint_seconds}
+        changes = replace(changes, seeds=self.seeds, run=run)
+        record = None if self.tuned is None else read_record(self.tuned)
+        if record is not None:
+            names = changes.methods or chosen.presets[self.preset].methods
+            changes = replace(changes, tuned=tuned_settings(record, self.experiment, names))
         config = resolve(chosen, self.preset, changes)
-        if self.threads is None:  # all cores, shared by as many jobs as there are
+        if self.threads is None and self.engine.engine == "local":  # all cores, shared by as many jobs as there are
             at_once = min(self.parallel or cores(), len(jobs_of(config)))
             config = replace(config, threads=max(1, cores() // at_once))
-        stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-        out = self.out or Path("runs") / f"{self.experiment}-{self.preset}-{stamp}"
-        with started(config, chosen, out, force=self.force, command=["bayspike", *typed]) as (run, bench):
-            return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
-
-    def _network(self) -> dict[str, Any]:
-        """What is said about the network; --hidden and --network are two ways to name its layers."""
-        from bayspike.errors import require
-
-        found = said(self.network)
-        require(
-            not {"hidden", "network"} <= set(found),
-            "--hidden and --network both name the layers: leave out one of them.",
-        )
-        if "network" in found:
-            found["layers"] = found.pop("network")
-        elif "hidden" in found:
-            found["layers"] = None
-        return found
-
-    def _rules(self) -> tuple[str, ...]:
-        from bayspike.errors import require
-        from bayspike.storage.named import is_named
-
-        for name in self.rule:
-            require(is_named(name), f"--rule takes package.module:Class, but got {name!r}; built-in ones are --method.")
-        return self.rule
-
-    def _data(self) -> dict[str, Any]:
-        """What is said about the data."""
-        from bayspike.errors import require
-        from bayspike.runs.plan.config import parse_setting
-
-        data: dict[str, Any] = said(self.sizes)
-        if self.data is not None:
-            require(self.data.is_dir(), f"--data {self.data} is not a folder.")
-            data["root"] = str(self.data.resolve())
-        if self.dataset is not None:
-            data["name"] = self.dataset
-        pairs = [parse_setting(text, "--options", "size=28") for text in self.options]
-        names = [name for name, _ in pairs]
-        for name in names:
-            require(names.count(name) == 1, f"--options gives {name} twice: give it once.")
-        return {**data, "options": dict(pairs)} if pairs else data
+        with crew_of_torchrun(self.device) as crew:
+            if crew is not None and not crew.first:
+                return follow(crew)
+            with started(config, chosen, self.place(), force=self.force, command=["bayspike", *typed]) as (
+                run_directory,
+                bench,
+            ):
+                if record is not None:
+                    keep_record(record, run_directory)
+                return carry_out(run_directory, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was interrupted or killed; the result is the same as if it never had been.
+    """Go on with a run or a tuning that was interrupted or killed; the result is the same as if it never had been.
 
     bayspike resume runs/demo
     """
 
     directory: tyro.conf.Positional[Path]
-    """Directory of the run."""
+    """Directory of the run, or of the tuning."""
     data: Path | None = None
     """Where the data lie now, if they have moved."""
     own_code: bool = False
@@ -194,6 +112,7 @@ class Resume:
     """Jobs (methods and seeds) at a time; by default one for each core."""
     restart: bool = False
     """Begin jobs anew whose checkpoints are all damaged or of another format; these are set aside."""
+    engine: Annotated[EngineFlags, Flat] = field(default_factory=EngineFlags)
     quiet: bool = False
     """No progress."""
 
@@ -201,15 +120,22 @@ class Resume:
         from bayspike.experiments.registry import experiment
         from bayspike.runs.directory import open_run
         from bayspike.runs.engine import restart_unusable, take_up
+        from bayspike.runs.together import crew_of_torchrun
+        from bayspike.tuning.carry_out import is_tuning
 
         at_least_one(parallel=self.parallel)
         agree(self.own_code)
-        run = open_run(self.directory)
-        with run.locked():
-            bench = take_up(run, experiment, self.data)
-            if self.restart:
-                restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
-            return carry_out(run, bench, parallel=self.parallel, quiet=self.quiet)
+        if is_tuning(self.directory):
+            return go_on_tuning(self.directory, self.engine, parallel=self.parallel, quiet=self.quiet)
+        with crew_of_torchrun("cpu") as crew:
+            if crew is not None and not crew.first:
+                return follow(crew)
+            run = open_run(self.directory)
+            with run.locked():
+                bench = take_up(run, experiment, self.data)
+                if self.restart:
+                    restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
+                return carry_out(run, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -255,16 +181,24 @@ class Report:
         return 0
 
 
-def cores() -> int:
-    """Cores that torch may use: all of ours, or fewer where OMP_NUM_THREADS says so."""
-    import os
+def follow(crew: "Crew") -> int:
+    """What a process of torchrun does that is not the first."""
+    from bayspike.experiments.registry import experiment
+    from bayspike.runs.engine import stopping_at_safe_points
 
-    wished = os.environ.get("OMP_NUM_THREADS", "")
-    ours = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(ours, int(wished))) if wished.isdecimal() else ours
+    with stopping_at_safe_points() as stop:
+        return crew.follow(experiment, stop)
 
 
-def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, quiet: bool) -> int:
+def carry_out(
+    run: "RunDirectory",
+    bench: "Workbench",
+    where: EngineFlags,
+    crew: "Crew | None",
+    *,
+    parallel: int | None,
+    quiet: bool,
+) -> int:
     """Run all jobs that are left, then summary, figures, report and table; the caller holds the run's lock."""
     from rich.console import Console
 
@@ -272,6 +206,7 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, 
     from bayspike.report.finish import finish, print_table
     from bayspike.runs.engine import run_jobs, stopping_at_safe_points
     from bayspike.runs.jobs import Interrupted
+    from bayspike.runs.plan.config import jobs_of
     from bayspike.runs.reporting import reporter, wide_console
 
     console = Console(stderr=True)
@@ -282,7 +217,13 @@ def carry_out(run: "RunDirectory", bench: "Workbench", *, parallel: int | None, 
                 told.say(f"{bench.experiment.title} ({config.preset}) in {run.path}")
                 for sentence in config.reduced:
                     told.say(f"reduced against the paper: {sentence}")
-                run_jobs(run, bench, told, stop, parallel or max(1, cores() // config.threads), WORKER)
+                if crew is not None:
+                    told.say(f"each network on {crew.group.ranks} processes")
+                    crew.tell(config, [job.name for job in jobs_of(config) if not run.result(job.name).is_file()])
+                    run_jobs(run, bench, told, stop, crew=crew)
+                else:
+                    with where.open(config.threads, config.device, parallel, cores()) as (engine, at_once):
+                        run_jobs(run, bench, told, stop, at_once, WORKER, engine)
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
             print(

@@ -121,9 +121,20 @@ class Progress:
 OnBatch = Callable[[Progress, BatchReport, Plan], None]
 
 
-def start(network: Network, rule: Rule, seed: int) -> Progress:
+class Hands(NamedTuple):
+    """Who does the work: this process alone, or several that share the neurons of every layer (`bayspike.sharded`)."""
+
+    init: Callable[[Network, Rule, torch.Generator], list[State]] = init_states
+    train: Callable[..., tuple[list[State], BatchReport]] = train_batch
+    fisher: Callable[[Network, Sequence[Tensor], Samples, torch.Generator], list[Tensor]] = diagonal_fisher
+
+
+ALONE = Hands()
+
+
+def start(network: Network, rule: Rule, seed: int, hands: Hands = ALONE) -> Progress:
     """A run before its first mini-batch."""
-    return Progress(tuple(init_states(network, rule, generator_for(seed, "init"))))
+    return Progress(tuple(hands.init(network, rule, generator_for(seed, "init"))))
 
 
 def run_stream(
@@ -134,6 +145,7 @@ def run_stream(
     evaluate: Evaluate | None = None,
     progress: Progress | None = None,
     on_batch: OnBatch | None = None,
+    hands: Hands = ALONE,
 ) -> Progress:
     """Train through all tasks, from the beginning or from where `progress` stands.
 
@@ -149,7 +161,7 @@ def run_stream(
     )
     time = stream.tasks[0].train.time
     require(config.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
-    now = progress or start(network, rule, config.seed)
+    now = progress or start(network, rule, config.seed, hands)
     require(
         now.task < len(stream.tasks),
         f"the progress given has {now.task} tasks behind it and the stream only {len(stream.tasks)}, so nothing would "
@@ -159,8 +171,9 @@ def run_stream(
         now = replace(now, evaluations=_judge(rule, stream.judges, config, now, evaluate, stream.stage_judges))
     while now.task < len(stream.tasks):
         parts = Parts(stream, now.task, now.coresets)
-        now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch, stream.stage_judges)
-        now = end_task(network, rule, stream.tasks[now.task].train, config, now)
+        stages = stream.stage_judges
+        now = run_task(network, rule, parts, config, now, stream.judges, evaluate, on_batch, stages, hands)
+        now = end_task(network, rule, stream.tasks[now.task].train, config, now, hands)
     return now
 
 
@@ -186,6 +199,7 @@ def run_task(
     evaluate: Evaluate | None = None,
     on_batch: OnBatch | None = None,
     stages: Sequence[int] | None = None,
+    hands: Hands = ALONE,
 ) -> Progress:
     """All mini-batches of one task, or those that are left: `parts` are its examples, then each stored set.
 
@@ -202,7 +216,7 @@ def run_task(
             spikes = config.augment(spikes, generator)
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
-        states, report = train_batch(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)
+        states, report = hands.train(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)
         now = replace(
             now,
             states=tuple(states),
@@ -272,7 +286,9 @@ def judged_places(learnt: Sequence[int]) -> list[int]:
     return sorted([older[k] for k in chosen] + newest)
 
 
-def end_task(network: Network, rule: Rule, train: Samples, config: StreamConfig, now: Progress) -> Progress:
+def end_task(
+    network: Network, rule: Rule, train: Samples, config: StreamConfig, now: Progress, hands: Hands = ALONE
+) -> Progress:
     """The posterior becomes the prior, and a coreset of the task is drawn once and for all."""
     fisher: Sequence[Tensor | None] = [None] * len(now.states)
     if rule.needs_fisher:
@@ -281,7 +297,7 @@ def end_task(network: Network, rule: Rule, train: Samples, config: StreamConfig,
         chosen = train.subset(torch.randperm(len(train), generator=generator)[:count]) if count < len(train) else train
         modes = [posterior.mode() for posterior in posteriors(rule, now.states)]
         share = len(train) / count  # the paper sums over the whole data set
-        fisher = [share * part for part in diagonal_fisher(network, modes, chosen, generator)]
+        fisher = [share * part for part in hands.fisher(network, modes, chosen, generator)]
     states = tuple(rule.end_task(state, part) for state, part in zip(now.states, fisher, strict=True))
     generator = generator_for(config.seed, "coreset", now.task)
     share = config.coreset_share if config.replay != "none" else 0.0

@@ -37,6 +37,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 
 WORKER = "bayspike.experiments.worker"  # the module that a process for one job runs
+TUNER = "bayspike.experiments.tuner"  # and one for the trials of a method
 
 
 def experiment(name: str) -> Experiment:

@@ -38,6 +38,14 @@ class BatchReport(NamedTuple):
     accuracy: Tensor  # of the probabilities averaged over time, ()
     rates: Tensor  # mean spikes per neuron and time-step of each layer, (layers,)
 
+    @classmethod
+    def of(cls, predicted: Tensor, targets: Tensor, fired: Sequence[Tensor]) -> "BatchReport":
+        """From the last layer's probabilities `(time, batch, classes)` and how often each neuron fired."""
+        loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
+        rates = torch.stack([counts.mean() for counts in fired]) / len(predicted)
+        correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
+        return cls(loss, correct.to(targets.dtype).mean(), rates)
+
 
 def init_states(network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
     """A fresh rule state for every layer. A rule for binary weights is refused on a network made for real ones."""
@@ -73,12 +81,27 @@ def train_batch(
     before, and is replayed, is none. A rule in natural units takes this mini-batch for all there is to come, unless it
     was given its pace before (`Rule.at`).
     """
+    spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
+    if isinstance(rule, Paced):
+        rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
+    firing = firing_inputs(spikes) if network.layers[0].inlet is None else None
+    if firing is None or not isinstance(rule, Resting):
+        return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
+    part, columns = without_silent_inputs(network, firing)
+    taking_part = [take_columns(states[0], columns), *states[1:]]
+    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in, evidence)
+    learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
+    return learnt, report
+
+
+def training_inputs(
+    network: Network, rule: Rule, spikes: Tensor, labels: Tensor, burn_in: int, evidence: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    """Spikes, targets and evidence, checked, where the network is, repeated for every sample of the rule."""
     check_spikes(network, spikes)
     require_range("burn_in", burn_in, 0)
     if spikes.shape[1] != len(labels):
         raise UserError(f"there are {spikes.shape[1]} examples in spikes but {len(labels)} labels.")
-    if isinstance(rule, Paced):
-        rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
     readout = network.layers[-1].readout
     if evidence is not None:
         require(
@@ -88,15 +111,7 @@ def train_batch(
         )
         evidence = evidence.to(readout).repeat(rule.samples).unsqueeze(1)
     targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
-    spikes = spikes.to(readout.device)
-    firing = firing_inputs(spikes) if network.layers[0].inlet is None else None
-    if firing is None or not isinstance(rule, Resting):
-        return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
-    part, columns = without_silent_inputs(network, firing)
-    taking_part = [take_columns(states[0], columns), *states[1:]]
-    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in, evidence)
-    learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
-    return learnt, report
+    return spikes.to(readout.device), targets, evidence
 
 
 def _present(
@@ -117,7 +132,7 @@ def _present(
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
     rooms: list[Tensor | None] = [None] * len(neurons)  # of rows that were multiplied, used again at the next step
-    for t, (frame, prediction) in enumerate(zip(_frames(spikes, targets.dtype), predicted, strict=True)):
+    for t, (frame, prediction) in enumerate(zip(frames(spikes, targets.dtype), predicted, strict=True)):
         arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
@@ -127,24 +142,21 @@ def _present(
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, evidence)
             if t >= burn_in:
                 states[index] = rule.update(states[index], gradient)
-                if pulled and (since := _since_pull(t - burn_in, time - burn_in, pulled.pull_every)):
+                if pulled and (since := pull_due(t - burn_in, time - burn_in, pulled.pull_every)):
                     states[index] = pulled.pull_back(states[index], since)
             fired[index].add_(done.spikes)
             arriving = done.spikes
         prediction.copy_(probabilities)
-    loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
-    rates = torch.stack([counts.mean() for counts in fired]) / time
-    correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
-    return states, BatchReport(loss, correct.to(targets.dtype).mean(), rates)
+    return states, BatchReport.of(predicted, targets, fired)
 
 
-def _frames(spikes: Tensor, dtype: torch.dtype) -> Iterator[Tensor]:
+def frames(spikes: Tensor, dtype: torch.dtype) -> Iterator[Tensor]:
     """The spikes of every step as numbers; each is gone with the next."""
     buffer = torch.empty(spikes.shape[1:], dtype=dtype, device=spikes.device)
     return (buffer.copy_(frame) for frame in spikes)
 
 
-def _since_pull(update: int, updates: int, every: int) -> int:
+def pull_due(update: int, updates: int, every: int) -> int:
     """How many steps' pull is due after this update (counted from 0): none, or those since the last time."""
     done = update + 1
     return (done - 1) % every + 1 if done % every == 0 or done == updates else 0

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import torch
 from torch import Tensor
 
+from bayspike.posteriors import draws
 from bayspike.posteriors.distributions import Posterior
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
@@ -96,7 +97,7 @@ def block_buffer(matrix: Tensor) -> Tensor:
 
 def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Generator) -> Tensor:
     """Normal weights of standard deviation scale/√fan-in, so that the start does not depend on the layer's size."""
-    return torch.randn(*shape, generator=generator) * (scale / math.sqrt(shape[1]))
+    return draws.normal_matrix(shape, generator) * (scale / math.sqrt(shape[1]))
 
 
 def state_bytes(state: State) -> int:

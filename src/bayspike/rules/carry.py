@@ -9,7 +9,7 @@ import math
 from bayspike.rules.base import Pace
 
 MOST_CARRY, LARGE_TASK = 900.0, 2000.0  # κ after large tasks with nothing stored; half of it after one of this size
-ENOUGH, ENOUGH_SHARE = 20.0, 0.02  # examples of a class, and share of it, that make a difference when stored
+ENOUGH, ENOUGH_SHARE = 60.0, 0.06  # examples of a class, and share of it, that make a difference when stored
 
 
 def carry_at(pace: Pace, chosen: float | None, boundless: bool) -> float:
@@ -29,4 +29,4 @@ def carry_for(pace: Pace) -> float:
     if pace.first:
         return 1.0
     learnt = 1.0 if pace.examples == math.inf else pace.examples / (pace.examples + LARGE_TASK)
-    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
+    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 3)

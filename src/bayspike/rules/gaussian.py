@@ -254,10 +254,13 @@ class GaussianVI:
     def _hold(self, prior_precision: Tensor) -> float:
         """ηρκ: what one step's pull weighs."""
         kappa = self.kappa
-        if self.by_evidence and kappa != 1:  # where nothing was learnt there is nothing to hold
-            learnt = float(1 - prior_precision.min() / prior_precision.mean())
-            kappa = 1 + (kappa - 1) * learnt / (learnt + LITTLE)
+        if self.by_evidence and kappa != 1:
+            kappa = self.carry_by(float(1 - prior_precision.min() / prior_precision.mean()))
         return self.rate * self.pull * kappa
+
+    def carry_by(self, learnt: float) -> float:
+        """κ by the share of a layer's precision that was learnt: where nothing was, there is nothing to hold."""
+        return 1 + (self.kappa - 1) * learnt / (learnt + LITTLE)
 
     def rest(self, state: GaussianState, steps: int) -> GaussianState:
         """Without gradients there is only the pull, as many steps at a time as in training."""

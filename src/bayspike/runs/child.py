@@ -16,7 +16,7 @@ from bayspike.runs.jobs import Interrupted, Stop, run_job
 from bayspike.runs.plan.config import jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import prepare
-from bayspike.runs.reporting import Moment
+from bayspike.runs.reporting import Moment, Reporter
 from bayspike.storage.files import plain_numbers
 
 
@@ -48,16 +48,12 @@ def hold_lifeline(stop: Stop) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def work(directory: Path, job: str, find: Callable[[str], Experiment]) -> int:
-    """The whole life of a worker; returns its exit code."""
-
+def told_by(job: str, directory: Path, carry_out: Callable[[Reporter, Stop], None]) -> int:
+    """The whole life of a worker: it works, tells, and heeds its lifeline; returns its exit code."""
     stop, telling = Stop(), Telling()
     hold_lifeline(stop)
     try:
-        run = open_run(directory)
-        bench = take_up(run, find)
-        chosen = next(each for each in jobs_of(bench.config) if each.name == job)
-        run_job(run, bench, prepare(bench.config, chosen, bench.dataset, bench.stream), telling, stop)
+        carry_out(telling, stop)
     except Interrupted:
         return 130
     except UserError as error:
@@ -67,3 +63,15 @@ def work(directory: Path, job: str, find: Callable[[str], Experiment]) -> int:
         telling.error(f"{job} cannot go on in {directory} ({type(error).__name__}: {error}).")
         return 2
     return 0
+
+
+def work(directory: Path, job: str, find: Callable[[str], Experiment]) -> int:
+    """One job of a run."""
+
+    def carry_out(reporter: Reporter, stop: Stop) -> None:
+        run = open_run(directory)
+        bench = take_up(run, find)
+        chosen = next(each for each in jobs_of(bench.config) if each.name == job)
+        run_job(run, bench, prepare(bench.config, chosen, bench.dataset, bench.stream), reporter, stop)
+
+    return told_by(job, directory, carry_out)

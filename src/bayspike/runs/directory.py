@@ -43,6 +43,11 @@ class RunDirectory:
         return self.path / "summary.json"
 
     @property
+    def tuning(self) -> Path:
+        """The record of the tuning that the settings are from, if they are from one."""
+        return self.path / "tuning.json"
+
+    @property
     def figures(self) -> Path:
         return self.path / "figures"
 
@@ -82,7 +87,7 @@ class RunDirectory:
 
 
 OWN_NAMES = (
-    "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", ".lock",
+    "config.json", "environment.json", "metrics.jsonl", "summary.json", "report.html", "tuning.json", ".lock",
     "results", "asked", "figures", "checkpoints", "models", "tensorboard",
 )  # fmt: skip
 

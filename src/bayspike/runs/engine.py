@@ -9,6 +9,7 @@ import signal
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -20,13 +21,13 @@ from bayspike.errors import UserError, require
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
-from bayspike.runs.jobs import Stop, Workbench, run_job
+from bayspike.runs.jobs import Crew, Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
 from bayspike.runs.plan.reduced import fewer_images
 from bayspike.runs.reporting import Moment, Reporter
-from bayspike.runs.workers import run_in_workers
+from bayspike.runs.workers import LOCAL, Engine, run_in_workers
 from bayspike.storage.files import plain_numbers, read_json, read_lines, write_json, write_lines
 from bayspike.storage.plain import differences, to_plain
 
@@ -143,12 +144,19 @@ def _check_device(name: str) -> None:
 
 
 def run_jobs(
-    run: RunDirectory, bench: Workbench, reporter: Reporter, stop: Stop, parallel: int = 1, worker: str = ""
+    run: RunDirectory,
+    bench: Workbench,
+    reporter: Reporter,
+    stop: Stop,
+    parallel: int = 1,
+    worker: str = "",
+    engine: Engine = LOCAL,
+    crew: Crew | None = None,
 ) -> None:
     """All jobs of the run that are not done yet, `parallel` at a time. Raises `Interrupted` when asked to stop.
 
-    `worker` is the module that a process for one job runs; without one all jobs run here. Whoever calls it holds the
-    lock of the run (`run.locked()`).
+    `worker` is the module that a process for one job runs, wherever `engine` has it run; without one all jobs run here,
+    by this process or by all those of a `crew`. Whoever calls it holds the lock of the run (`run.locked()`).
     """
     config = bench.config
     run.clear_parts()
@@ -160,11 +168,12 @@ def run_jobs(
     overall = Overall(reporter, totals, [name for name in learners if run.result(name).is_file()])
     left = [name for name in learners if not run.result(name).is_file()]
     try:
-        if worker and min(parallel, len(left)) > 1:
-            run_in_workers(run, worker, left, parallel, overall, stop, lambda: merge_metrics(run, list(learners)))
+        if worker and left and (engine is not LOCAL or min(parallel, len(left)) > 1):
+            refresh = partial(merge_metrics, run, list(learners))
+            run_in_workers(run.path, worker, left, parallel, overall, stop, refresh, engine)
         else:
             for name in left:
-                run_job(run, bench, learners[name], overall, stop)
+                run_job(run, bench, learners[name], overall, stop, crew)
                 merge_metrics(run, list(learners))
     except BaseException:
         # as far as it came; where even that cannot be written, what went wrong first is what to tell

@@ -6,13 +6,13 @@ A job is done when `results/<job>.json` is there; a job under way is taken up fr
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 
 from bayspike.continual.methods import method
-from bayspike.continual.protocol import Parts, Progress, plan_for, run_stream
+from bayspike.continual.protocol import ALONE, Evaluate, Hands, OnBatch, Parts, Progress, plan_for, run_stream
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
@@ -68,13 +68,52 @@ class Workbench:
     stream: Stream
 
 
-def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter: Reporter, stop: Stop) -> None:
+class Crew(Protocol):
+    """Several processes that share a network (`bayspike.runs.together`), seen from the first of them."""
+
+    hands: Hands
+
+    def spread(self, progress: Progress | None, prepared: PreparedJob) -> Progress | None: ...
+
+    def whole(self, progress: Progress, prepared: PreparedJob) -> Progress: ...
+
+    def judge(self, evaluate: Evaluate, prepared: PreparedJob) -> Evaluate: ...
+
+    def on_batch(self, prepared: PreparedJob, stop: Stop, diary: "Diary") -> OnBatch: ...
+
+
+class Alone:
+    """One process that has all of the network."""
+
+    hands = ALONE
+
+    def spread(self, progress: Progress | None, prepared: PreparedJob) -> Progress | None:
+        return progress
+
+    def whole(self, progress: Progress, prepared: PreparedJob) -> Progress:
+        return progress
+
+    def judge(self, evaluate: Evaluate, prepared: PreparedJob) -> Evaluate:
+        return evaluate
+
+    def on_batch(self, prepared: PreparedJob, stop: Stop, diary: "Diary") -> OnBatch:
+        return diary.on_batch
+
+
+def run_job(
+    run: RunDirectory,
+    bench: Workbench,
+    prepared: PreparedJob,
+    reporter: Reporter,
+    stop: Stop,
+    crew: Crew | None = None,
+) -> None:
     """Train, examine and store one job, or what is left of it. Raises `Interrupted` when asked to stop.
 
     Batches are reported as of the job alone. A process that died without letting go (as when its parent was killed) is
     waited for.
     """
-    config, job = bench.config, prepared.job
+    config, job, crew = bench.config, prepared.job, crew or Alone()
     folder = run.checkpoints(job.name)
     events = run.path / "tensorboard" if config.tensorboard else None
     # denormals are flushed throughout: the switch outlives a computation, and must not depend on what came before
@@ -85,14 +124,16 @@ def run_job(run: RunDirectory, bench: Workbench, prepared: PreparedJob, reporter
             run.job_metrics(job.name), lambda entry: fits(entry, LINE) and (entry["task"], entry["batch"]) <= place
         )
         clock = _Clock(spent)
-        diary = _Diary(run, bench, prepared, log, reporter, stop, writer, clock, held)
+        diary = Diary(run, bench, prepared, log, reporter, stop, writer, clock, held)
         try:
-            final = progress
+            final, own = progress, crew.spread(progress, prepared)
             if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
                 judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
-                final = run_stream(
-                    prepared.network, prepared.rule, prepared.stream, prepared.training, judge, progress, diary.on_batch
-                )
+                done = run_stream(
+                    prepared.network, prepared.rule, prepared.stream, prepared.training, crew.judge(judge, prepared),
+                    own, crew.on_batch(prepared, stop, diary), crew.hands,
+                )  # fmt: skip
+                final = crew.whole(done, prepared)
                 diary.save(final)
         finally:
             log.close()
@@ -183,7 +224,7 @@ class _Clock:
         return self._before + time.monotonic() - self._started
 
 
-class _Diary:
+class Diary:
     """What happens after every mini-batch: checks, a line of metrics, progress, checkpoints, and the wish to stop."""
 
     def __init__(
@@ -206,6 +247,7 @@ class _Diary:
         self.warned = {(entry["name"], entry["layer"]) for entry in log.kept if fits(entry, WARNING)}
         self.interval = bench.config.checkpoint_seconds
         self.saved_at = time.monotonic()
+        self.agreed: bool | None = None  # whether to save now, where others have a say in it
 
     def on_batch(self, now: Progress, report: BatchReport, plan: Plan) -> None:
         config, job = self.bench.config, self.prepared.job
@@ -243,7 +285,7 @@ class _Diary:
         if self.stop.asked:
             self.save(now)
             raise Interrupted
-        if time.monotonic() - self.saved_at >= self.interval:
+        if self.due() if self.agreed is None else self.agreed:
             self.save(now)
 
     def _warn(self, now: Progress, concerns: list[Concern]) -> None:
@@ -257,6 +299,10 @@ class _Diary:
                     {"kind": "warning", "job": job, "task": now.task, "batch": now.batch, "name": concern.kind,
                      "layer": concern.layer, "sentence": concern.sentence}
                 )  # fmt: skip
+
+    def due(self) -> bool:
+        """Whether it is time for a checkpoint."""
+        return time.monotonic() - self.saved_at >= self.interval
 
     def save(self, now: Progress) -> None:
         """A numbered checkpoint; the last two stay."""

@@ -2,6 +2,9 @@
 
 A worker tells its parent how it goes by JSON lines on standard output. Its standard input is a lifeline: a line asks it
 to stop at the next safe point, and its end says that the parent is gone, upon which the worker ends at once.
+
+Where the processes run is the business of an `Engine`: on this machine (`Local`) or on a cluster (`runs.on_ray`). All
+else, who is told what, how a stop is asked for, what a failure means, is the one loop of `run_in_workers`.
 """
 
 import math
@@ -11,12 +14,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from queue import Empty, Queue
 from shlex import quote
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from bayspike.errors import UserError
-from bayspike.runs.directory import RunDirectory
 from bayspike.runs.jobs import Interrupted, Stop
 from bayspike.runs.outcome.shapes import fits
 from bayspike.runs.reporting import Moment, Reporter
@@ -33,13 +36,39 @@ MOMENT = {
 Inbox = Queue[tuple[str, dict[str, Any] | None]]  # a job and what it said; None: its process has ended
 
 
-class _Worker:
+class Errand(NamedTuple):
+    """What a worker process is for: `python -m module directory job`."""
+
+    module: str
+    directory: Path
+    job: str
+
+
+class Worker(Protocol):
+    """A job under way. What it says goes to an inbox, and None when it has ended."""
+
+    def ask_to_stop(self) -> None: ...
+
+    def wait(self) -> int:
+        """The exit code; negative: the signal that killed it."""
+        ...
+
+    def kill(self) -> None: ...
+
+
+class Engine(Protocol):
+    """Where workers run."""
+
+    def start(self, errand: Errand, inbox: Inbox) -> Worker: ...
+
+
+class WorkerProcess:
     """A child process and the thread that listens to it."""
 
-    def __init__(self, run: RunDirectory, module: str, job: str, inbox: Inbox) -> None:
-        self.job = job
+    def __init__(self, errand: Errand, inbox: Inbox) -> None:
+        self.job = errand.job
         self.process = subprocess.Popen(
-            [sys.executable, "-m", module, str(run.path), job],
+            [sys.executable, "-m", errand.module, str(errand.directory), errand.job],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -65,6 +94,23 @@ class _Worker:
         except OSError:  # it has just ended by itself
             pass
 
+    def wait(self) -> int:
+        return self.process.wait()
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Local:
+    """Processes of this machine."""
+
+    def start(self, errand: Errand, inbox: Inbox) -> Worker:
+        return WorkerProcess(errand, inbox)
+
+
+LOCAL = Local()
+
 
 def understood(line: str) -> dict[str, Any]:
     """A line of a worker; one that is none of ours (a library that prints) is passed on as it is."""
@@ -83,19 +129,20 @@ def understood(line: str) -> dict[str, Any]:
 
 
 def run_in_workers(
-    run: RunDirectory,
+    directory: Path,
     module: str,
     jobs: Sequence[str],
     parallel: int,
     reporter: Reporter,
     stop: Stop,
     refresh: Callable[[], None],
+    engine: Engine = LOCAL,
 ) -> None:
     """Run the jobs, `parallel` at a time, each as `python -m module DIRECTORY JOB`; `refresh` is called now and then.
 
     If one fails, the others stop at a safe point and its error is raised.
     """
-    waiting, active = deque(jobs), dict[str, _Worker]()
+    waiting, active = deque(jobs), dict[str, Worker]()
     inbox: Inbox = Queue()
     failure: UserError | None = None
     asked, refreshed = False, time.monotonic()
@@ -103,7 +150,7 @@ def run_in_workers(
         while active or (waiting and not asked):
             while waiting and len(active) < parallel and not asked:
                 job = waiting.popleft()
-                active[job] = _Worker(run, module, job, inbox)
+                active[job] = engine.start(Errand(module, directory, job), inbox)
             try:
                 job, message = inbox.get(timeout=0.2)
             except Empty:
@@ -112,12 +159,11 @@ def run_in_workers(
                 refresh()
                 refreshed = time.monotonic()
             if message is None:
-                code = active.pop(job).process.wait()
+                code = active.pop(job).wait()
                 if code not in (0, 130) and failure is None:
                     how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code} (see above)"
-                    failure = UserError(
-                        f"the process of {job} {how}: go on with `bayspike resume {quote(str(run.path))}`."
-                    )
+                    again = f"bayspike resume {quote(str(directory))}"
+                    failure = UserError(f"the process of {job} {how}: go on with `{again}`.")
             elif "error" in message:
                 failure = failure or UserError(message["error"])
             elif "say" in message:
@@ -130,8 +176,7 @@ def run_in_workers(
                     worker.ask_to_stop()
     finally:
         for worker in active.values():  # only after a second Ctrl-C: what they have saved is whole
-            worker.process.kill()
-            worker.process.wait()
+            worker.kill()
     if failure is not None:
         raise failure
     if stop.asked:

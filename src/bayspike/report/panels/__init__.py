@@ -19,6 +19,7 @@ from bayspike.report.panels import (
     sets,
     stream,
     training,
+    tuning,
     two_moons,
     weights,
 )
@@ -42,6 +43,7 @@ PANELS: tuple[tuple[str, Panel], ...] = (
     ("Training", training.panel),
     ("Accuracy matrices", matrices.panel),
     ("Parameters", weights.panel),
+    ("What was tried", tuning.panel),
     ("Figures", figures.panel),
     ("Configuration and provenance", provenance.panel),
 )

@@ -35,6 +35,7 @@ class Changes:
     judging: Mapping[str, Any] = field(default_factory=dict)
     settings: Sequence[str] = ()
     simulated: bool = False
+    tuned: Table = field(default_factory=dict)  # in place of the experiment's own table, as far as it goes
     run: Mapping[str, Any] = field(default_factory=dict)  # threads, device, log_every, tasks, …
 
 
@@ -62,7 +63,7 @@ def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig
     settings = _settings_by_method(changes.settings, names)
     methods: list[MethodConfig] = []
     for name in names:
-        table = {**_inherited(tuned, name), **_inherited(chosen.tuned, name)}
+        table = {**_inherited(tuned, name), **_inherited(chosen.tuned, name), **changes.tuned.get(name, {})}
         said = {**_prefixed("network", changes.network), **_prefixed("training", changes.training), **settings[name]}
         methods += variants(name, chosen, {**table, **said})
     data = _data(experiment, chosen, changes)
