@@ -31,7 +31,9 @@ def beginner(on_batch: OnBatch | None = None) -> Learner:
 
 
 def is_beginner(state: LearnerState) -> bool:
-    return state.about.get("name") == NAME and state.about.get(MARK) == {"seed": SEED}
+    encoding = state.recipe.encoding
+    fits = (encoding.kind, encoding.shape, encoding.time) == ("rate", (28, 28), TIME)
+    return fits and state.about.get("name") == NAME and state.about.get(MARK) == {"seed": SEED}
 
 
 @lru_cache(maxsize=1)

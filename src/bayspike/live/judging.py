@@ -1,7 +1,7 @@
 """How a learner does, class by class, on examples that it has not learnt from.
 
 The yardstick of a class stays the same for as long as a page is open, so that before and after can be compared. A class
-for which nothing was held back is judged by the examples it was taught with, and that is said.
+for which hardly anything was held back is judged by the examples it was taught with, and that is said.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,6 +19,7 @@ from bayspike.live.beginner import is_beginner, unseen
 from bayspike.seeds import generator_for
 
 MOST_OF_A_CLASS = 50
+LEAST_OF_A_CLASS = 5  # held back, before they alone judge it
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,11 @@ def yardsticks(state: LearnerState, before: Yardsticks | None = None) -> dict[st
         if old is not None and old.unseen:
             found[word] = old
             continue
-        for samples, is_new in ((_apart(state, word, place), True), (_of_class(state.memory, place), False)):
-            if samples is not None:
-                found[word] = Yardstick(samples, is_new)
-                break
+        apart, learnt = _apart(state, word, place), _of_class(state.memory, place)
+        if apart is not None and (len(apart) >= LEAST_OF_A_CLASS or learnt is None):
+            found[word] = Yardstick(apart, True)
+        elif learnt is not None:
+            found[word] = Yardstick(learnt, False)
     return found
 
 

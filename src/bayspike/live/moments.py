@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-from bayspike.errors import UserError
+from bayspike.errors import UserError, require
 from bayspike.learner.answers import Judge, calibrate, judge_of
 from bayspike.learner.file import pack_state
 from bayspike.learner.state import LearnerState, bytes_of, posteriors_of
@@ -30,6 +30,7 @@ from bayspike.spiking.denormals import flushed_denormals
 OWN = "own"  # the learner itself, among its rivals
 RIVALS = {"sgd": "SGD, the lesson alone", "sgd-replay": "SGD with the same stored examples"}
 COVERAGE = 0.9
+MOST_WEIGHTS = 2**28  # of a committee: a gigabyte
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,11 @@ class Moment:
 
 def begin(state: LearnerState, about: str, settings: Settings) -> Moment:
     """The first moment of a learner on this page."""
+    weights = sum(each.mean().numel() for each in posteriors_of(state))
+    require(
+        weights * state.recipe.members <= MOST_WEIGHTS,
+        f"a committee of {state.recipe.members:,} with {weights:,} synapses each is more than a page can hold.",
+    )
     rivals = {name: _rival(state, replay=name == "sgd-replay") for name in RIVALS}
     return moment_of(about, state, rivals, state.classes, None, settings)
 

@@ -90,6 +90,8 @@ class Playing:
             return "waiting"  # nothing of the signal has come through yet
         held = self._inside[0]
         over = time >= self._expected
+        if not len(held):
+            return "abstains" if over else "waiting"  # it knows no class yet
         if self._moment.sets is not None:
             if not bool(held.any()) or (over and foreign):
                 return "foreign"

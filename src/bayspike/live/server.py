@@ -22,7 +22,7 @@ from bayspike.learner.file import ENDING, load_state, save_state
 from bayspike.live.chip import chip_archive
 from bayspike.live.hub import Hub, Line
 from bayspike.live.inputs import of_file
-from bayspike.live.session import Session
+from bayspike.live.session import Session, unexpected
 from bayspike.storage.files import parse_json
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
@@ -114,6 +114,8 @@ class _Pages:
             await self._obey(message, line)
         except UserError as error:
             line.put({"tell": "note", "kind": "problem", "text": _capital(str(error))})
+        except Exception as error:  # a fault of ours costs one wish, not the page
+            line.put({"tell": "note", "kind": "problem", "text": unexpected(error)})
 
     async def _obey(self, message: Mapping[str, Any], line: Line) -> None:
         if message.get("do") == "take":

@@ -6,6 +6,7 @@ answered by the learner as it was before, whole.
 """
 
 import asyncio
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -236,6 +237,8 @@ class Session:
                 self._keep_and_tell(step_message(step, row))
                 due = max(due + 1 / self.pace, loop.time() - 1)
                 await asyncio.sleep(due - loop.time())
+        except Exception as error:
+            self.note(unexpected(error), "problem")
         finally:
             self._record_question(given, playing, number, settings)
 
@@ -284,6 +287,8 @@ class Session:
             self.note(f"Learnt: {moment.about}.")
         except UserError as error:
             self.note(str(error), "problem")
+        except Exception as error:  # the learner stays what it was
+            self.note(unexpected(error), "problem")
         finally:
             self.lesson = None
             self.tell(self.snapshot())
@@ -363,6 +368,12 @@ class Session:
 
     def _require_no_lesson(self) -> None:
         require(self.lesson is None, "a lesson is under way: wait for its end.")
+
+
+def unexpected(error: Exception) -> str:
+    """A fault of our own: where it came from goes to the terminal, a sentence to the page."""
+    traceback.print_exception(error)
+    return f"Something went wrong ({type(error).__name__}: {error}); the terminal says where."
 
 
 def _word(message: Mapping[str, Any]) -> str:
