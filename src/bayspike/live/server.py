@@ -215,7 +215,9 @@ def _sentence(text: str, status: int = 200) -> Response:
 
 
 def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    """As a sentence begins, unless it begins with the name of a file."""
+    first = text.split(" ", 1)[0]
+    return text if "." in first else text[:1].upper() + text[1:]
 
 
 def _download(content: bytes, name: str) -> Response:
