@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from browser import CHROMIUM, Browser, open_browser
 from parsed import data, parse
 from synthetic import TIME
 
 from bayspike.report import write_report
+from browser import CHROMIUM, Browser, open_browser
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (Debian: apt install chromium)")
 

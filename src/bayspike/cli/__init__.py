@@ -22,6 +22,7 @@ Then:
     bayspike report runs/demo              make its report.html again, or compare several runs
     bayspike evaluate runs/demo            judge a trained network on test data
     bayspike predict runs/demo image.png   watch one decision grow over time
+    bayspike live                          a page to draw on: ask a learner, teach it, see what it remembers
     bayspike export runs/demo --out chip   write the committee for hardware
     bayspike data                          which data sets are at hand
     bayspike run folder --data DIR         learn from pictures or recordings of your own
@@ -85,6 +86,7 @@ def _dispatch(arguments: list[str]) -> int:
 
     from bayspike.cli.arguments import check_arguments
     from bayspike.cli.data import Data, Info
+    from bayspike.cli.live import Live
     from bayspike.cli.models import Evaluate, Export
     from bayspike.cli.optional import registry, with_plain_help
     from bayspike.cli.predict import Predict
@@ -98,6 +100,7 @@ def _dispatch(arguments: list[str]) -> int:
         "report": Report,
         "evaluate": Evaluate,
         "predict": Predict,
+        "live": Live,
         "export": Export,
         "data": Data,
         "info": Info,

@@ -76,7 +76,7 @@ class Judge:
         require_range("confidence", confidence, 0, 1)
         done = predict_samples(self.committee, samples, generator)
         assert done.members is not None
-        over_time = self._known(done.probabilities)
+        over_time = self.known(done.probabilities)
         return self.answers(done.probabilities[-1], done.members, samples.time, confidence, over_time)
 
     def open(self, batch: int = 1, confidence: float = 0.0) -> "LearnerWatch":
@@ -92,7 +92,7 @@ class Judge:
         foreign = torch.zeros(len(probabilities), dtype=torch.bool)
         if calibration is not None and calibration.foreign is not None:
             foreign = calibration.foreign.flags(members, time)
-        known = self._known(probabilities)
+        known = self.known(probabilities)
         if calibration is not None and calibration.temperature is not None and len(self.classes) > 1:
             known = calibration.temperature.apply(known)
         doubt = split_uncertainty(members).epistemic.to(known.dtype)
@@ -106,7 +106,7 @@ class Judge:
             labels, sure, doubt, foreign, foreign | (sure < confidence), time, known, self.classes, over_time
         )
 
-    def _known(self, probabilities: Tensor) -> Tensor:
+    def known(self, probabilities: Tensor) -> Tensor:
         """Only the classes that have a name: before there are two of them, a row of the read-out waits for its own."""
         if len(self.classes) == probabilities.shape[-1]:
             return probabilities
@@ -125,6 +125,11 @@ class LearnerWatch:
     def time(self) -> int:
         """Steps seen."""
         return self._watch.time
+
+    @property
+    def members(self) -> Tensor:
+        """What each member of the committee says so far, `(members, batch, classes)`."""
+        return self._judge.known(self._watch.members)
 
     def push(self, spikes: Tensor) -> Answers:
         """Take in the spikes `(batch, inputs)` of the next time-step (`(inputs,)` for a single signal) and decide."""

@@ -15,7 +15,7 @@ from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError, require
 from bayspike.learner.examples import relabelled
 from bayspike.learner.file import is_learner_file, load_state, name_of_rule
-from bayspike.learner.state import Calibration, network_of, posteriors_of
+from bayspike.learner.state import Calibration, LearnerState, network_of, posteriors_of
 from bayspike.learning.batch import posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.runs.checkpoints import load, steps, unpack_progress
@@ -76,9 +76,8 @@ def load_model(path: Path, job: str | None = None) -> Model:
     return Model(file, network, posteriors(rule, progress.states), about["method"], about)
 
 
-def _model_of_learner(path: Path) -> Model:
-    state = load_state(path)
-    require(len(state.classes) > 1, f"{path} knows fewer than two classes yet: let it learn more first.")
+def about_of(state: LearnerState) -> dict[str, Any]:
+    """What a learner says of its inputs and names, in the words of a run's checkpoint."""
     recipe = state.recipe
     kind = name_of_rule(recipe.rule)
     about = {
@@ -89,7 +88,17 @@ def _model_of_learner(path: Path) -> Model:
         "inputs": recipe.encoding.inputs, "sample_shape": list(recipe.encoding.shape),
     }  # fmt: skip
     plain = all(isinstance(about[key], str) for key in ("name", "label", "method")) and isinstance(about["data"], dict)
-    require(plain, f"{path} does not say soundly where it is from.")
+    require(plain, "the learner does not say soundly where it is from.")
+    return about
+
+
+def _model_of_learner(path: Path) -> Model:
+    state = load_state(path)
+    require(len(state.classes) > 1, f"{path} knows fewer than two classes yet: let it learn more first.")
+    try:
+        about = about_of(state)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
     held_back, stored = state.held_back, [part for part in state.memory if len(part)]
     return Model(
         path, network_of(state), posteriors_of(state), about["method"], about, state.calibration, state.seed,

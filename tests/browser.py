@@ -51,8 +51,17 @@ class Browser:
         """The system's."""
         self._page.emulate_media(color_scheme="dark" if dark else "light")
 
-    def open(self, path: Path) -> None:
-        self._page.goto(path.resolve().as_uri())
+    @property
+    def page(self) -> Page:
+        return self._page
+
+    def another(self) -> "Browser":
+        """A second one, which shares nothing with the first."""
+        return Browser(self._chromium)
+
+    def open(self, place: Path | str) -> None:
+        """A file, or an address."""
+        self._page.goto(place if isinstance(place, str) else place.resolve().as_uri())
 
     def value(self, expression: str) -> Any:
         """The JSON value of an expression in the page."""
