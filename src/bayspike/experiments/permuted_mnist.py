@@ -14,7 +14,7 @@ from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset,
 
 # Their networks are ordinary ones of 784-50-10, trained by back-propagation.
 PUBLISHED = tuple(
-    Published(f"{name}, ordinary network by back-propagation", method, predictor, accuracy, of="last five of 200 tasks")
+    Published(f"{name}, ordinary network", method, predictor, accuracy, of="last five of 200 tasks")
     for name, method, predictor, accuracy in (
         ("MESU", "mesu", "committee", 0.9134),
         ("online EWC", "ewc-online", "point", 0.8854),

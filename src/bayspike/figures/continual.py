@@ -25,6 +25,8 @@ from bayspike.figures.style import (
     width_of,
 )
 
+LONGEST_NAME = 7  # letters of a task below its column; longer ones are turned
+
 
 @styled
 def training_curves(
@@ -208,7 +210,9 @@ def accuracy_matrices(
                     axes.text(k, i, f"{100 * value:.0f}", ha="center", va="center", color=shade, fontsize=6.5)
         axes.set_title(method)
         step = -(-max(stages, tasks) // 10)
-        axes.set_xticks(range(0, tasks, step), task_names[::step])
+        names = list(task_names) if step == 1 else [str(k + 1) for k in range(tasks)]
+        turned = 90 if max(map(len, names)) > LONGEST_NAME else 0
+        axes.set_xticks(range(0, tasks, step), names[::step], rotation=turned)
         axes.set_yticks(range(0, stages, step), [str(i + 1) for i in range(0, stages, step)])
         axes.tick_params(length=0)
         for side in axes.spines.values():

@@ -25,6 +25,7 @@ from bayspike.storage.arrays import read_arrays
 from bayspike.storage.files import read_json, write_json
 
 MOST_PANELS = 6  # side by side on a page
+MOST_TASKS = 20  # with a curve each over training; of longer streams the course tells more
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ def training_curves(results: Results) -> Figure | None:
     panels = {}
     for label, job in list(results.jobs.items())[:MOST_PANELS]:
         mine = [each for each in job["evaluations"] if each["predictor"] == job["headline_predictor"]]
-        if len(job["task_names"]) < 2 or not mine:
+        if not 2 <= len(job["task_names"]) <= MOST_TASKS or not mine:
             continue
         ends = {each["task"]: each["batch"] for each in mine}  # the last evaluation of a task is at its end
         moments = [each["task"] + each["batch"] / ends[each["task"]] for each in mine]

@@ -54,7 +54,17 @@ def print_table(run: RunDirectory, console: Console) -> None:
     """Every method beside what the paper has."""
     summary = read_json(run.summary)
     table = Table(title=summary["title"] + (" (simulated data)" if summary["simulated"] else ""))
-    for heading in ("method", "predictor", "accuracy", "ECE", "NLL", "memory", "time"):
+    long = any("last_five" in scores for scores in summary["methods"].values())
+    for heading in (
+        "method",
+        "predictor",
+        "accuracy",
+        *(["last five"] if long else []),
+        "ECE",
+        "NLL",
+        "memory",
+        "time",
+    ):
         table.add_column(heading, justify="left" if heading in ("method", "predictor") else "right")
     for label, scores in summary["methods"].items():
         for name, each in scores["predictors"].items():
@@ -63,6 +73,7 @@ def print_table(run: RunDirectory, console: Console) -> None:
                 label if first else "",
                 name,
                 _percent(each["accuracy"]["mean"], each["accuracy"]["std"]),
+                *([_last_five(scores) if first else ""] if long else []),
                 _number(each["ece"]["mean"], each["ece"]["std"]),
                 _number(each["nll"]["mean"], each["nll"]["std"]),
                 _bytes(scores["memory_bytes"]["total"]) if first else "",
@@ -71,7 +82,7 @@ def print_table(run: RunDirectory, console: Console) -> None:
     if summary["paper"]:
         table.add_section()
         for published in summary["paper"]:
-            table.add_row(*_published(published))
+            table.add_row(*_published(published, long))
     console.print(table)
     if summary["paper"]:
         console.print(f"{paper_title([load_run(run.path)])}. {summary['paper_note']}".strip(), highlight=False)
@@ -80,10 +91,16 @@ def print_table(run: RunDirectory, console: Console) -> None:
             console.print(f"warning: {label}: {sentence}", highlight=False, markup=False, soft_wrap=True)
 
 
-def _published(entry: Mapping[str, Any]) -> list[str]:
-    scores = [_percent(entry["accuracy"], entry["accuracy_std"]), _number(entry["ece"], entry["ece_std"])]
-    of = f" ({entry['of']})" if entry.get("of") else ""
-    return [f"paper: {entry['name']}{of}", entry["predictor"], *scores, "", "", ""]
+def _published(entry: Mapping[str, Any], long: bool) -> list[str]:
+    """An accuracy of the last tasks stands in their column."""
+    of, accuracy = entry.get("of"), _percent(entry["accuracy"], entry["accuracy_std"])
+    places = ["", accuracy] if long and of else [accuracy, ""] if long else [accuracy]
+    name = f"paper: {entry['name']}" + (f" ({of})" if of and not long else "")
+    return [name, entry["predictor"], *places, _number(entry["ece"], entry["ece_std"]), "", "", ""]
+
+
+def _last_five(scores: Mapping[str, Any]) -> str:
+    return _percent(**scores["last_five"]) if "last_five" in scores else ""
 
 
 def _percent(mean: float | None, std: float | None) -> str:

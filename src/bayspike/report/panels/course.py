@@ -69,7 +69,12 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         plot = _precision(course)
         title = f"{_name(comparison, series)}: precision after each task"
         cards.append(Card(title, page.add_plot(plot), simulated=series.run.simulated))
-    lead = "Final accuracies on all test examples: of every task, of the last five, and of the last one alone."
+    of = dict.fromkeys(
+        str(e["of"]) for run in comparison.runs for _, e in published(run.summary.get("paper")) if e.get("of")
+    )
+    lead = "Final accuracies on all test examples: of every task, of the last five, and of the last one alone." + (
+        f" Rows marked paper are published numbers: {', '.join(of)}." if of else ""
+    )
     text = (
         "After each task, judged on part of the test examples: the task just learnt, the mean of the last five, and "
         "the mean of all learnt so far"
@@ -159,6 +164,6 @@ def _table(comparison: Comparison, found: Mapping[Series, Course]) -> Table:
             if entry.get("of"):
                 accuracy, std = number(entry.get("accuracy")), number(entry.get("accuracy_std"))
                 cells = [Cell("–"), Cell(with_spread(accuracy, std, percent=True), accuracy)]
-                title = Cell(f"{name}: {entry['of']}", heading=True, tag="paper")
+                title = Cell(name, heading=True, tag="paper")
                 rows.append(Row([title, *cells, *[Cell("–")] * (len(HEAD) - 3)]))
     return Table(HEAD, rows, name="course", sortable=True)

@@ -9,12 +9,17 @@ from bayspike.report.measures import Training, training
 from bayspike.report.runs import Comparison, assign_views
 
 MOST_LEGEND = 8
+MOST_TASKS = 20  # with a curve each; of longer streams the course tells more
 
 
 def panel(comparison: Comparison, page: Page) -> Section | None:
     cards = []
     found = {series: curves for series in comparison.series if (curves := training(series)) is not None}
-    found = {series: curves for series, curves in found.items() if len(curves.batch) > 1}
+    found = {
+        series: curves
+        for series, curves in found.items()
+        if len(curves.batch) > 1 and curves.accuracy.shape[1] <= MOST_TASKS
+    }
     shown = assign_views(comparison, list(found))
     for series, curves in found.items():
         tasks = curves.accuracy.shape[1]
