@@ -58,11 +58,40 @@ def test_all_files_are_there(run: Path) -> None:
         assert all((run / "figures" / file).stat().st_size > 0 for file in figure["files"])
     config = read(run / "config.json")
     assert config["reduced"]
+    command = read(run / "environment.json")["command"]
+    assert command[:3] == ["bayspike", "run", config["experiment"]]
+    assert str(run) in command
+    if config["experiment"] in ("digits", "split-mnist"):
+        counts = "{train:,} training and {test:,} test images".format_map(config["dataset"])
+        assert config["reduced"][0] == f"{counts} instead of 60,000 and 10,000."
     assert config["simulated"] == ("simulated" in config["dataset"]["name"])
     for method in config["methods"]:
         for seed in config["seeds"]:
             folder = next((run / "checkpoints").glob(f"{method['method']}*-seed{seed}"))
             assert (folder / "best.safetensors").is_file()
+
+
+def test_published_numbers_know_their_data(run: Path) -> None:
+    summary, config = read(run / "summary.json"), read(run / "config.json")
+    wanted = {"digits": ("mnist", [60_000, 10_000], False), "split-mnist": ("mnist", [60_000, 10_000], True),
+              "dvs-gestures": ("dvs_gesture", None, False)}.get(config["experiment"])  # fmt: skip
+    data = summary["paper_data"]
+    assert (None if data is None else (data["name"], data["images"], data["same"])) == wanted
+
+
+def test_stored_spikes_are_of_every_class_in_the_subset(run: Path) -> None:
+    for path in (run / "results").glob("*.npz"):
+        arrays = np.load(path)
+        labels = arrays["labels"][arrays["subset"]]
+        shown = arrays["frames_of"]
+        assert len(arrays["frames"]) == len(shown) <= 36
+        assert set(labels[shown]) == set(labels)
+        counts = np.bincount(labels)
+        assert (np.bincount(labels[shown]) == np.minimum(counts, 3)).all()
+        bayesian = "bayes" in path.name
+        assert ("deviations/0_counts" in arrays) == bayesian
+        if bayesian:
+            assert arrays["deviations/0_counts"].sum() == arrays["weights/0_counts"].sum()
 
 
 def test_summary_holds_what_is_promised(run: Path) -> None:
