@@ -28,6 +28,8 @@ function showState() {
   find("about").textContent = `${learner.classes.length} classes (${classes.length > 80 ? `${classes.slice(0, 80)}…` : classes || "none yet"}) · ${learner.layers.join(" → ")} neurons, `
     + `${learner.time} time-steps · ${learner.rule}, committee of ${learner.members} · taught ${learner.data}${learner.simulated ? " (simulated data)" : ""}`;
   find("pad-box").hidden = !state.draws;
+  const longest = Math.max(2, ...learner.classes.map((name) => name.length)); // bars begin at one place, and can be compared
+  document.documentElement.style.setProperty("--names", `${Math.min(longest + 1, 11)}ch`);
   find("words").replaceChildren(...learner.classes.map((name) => { const option = document.createElement("option"); option.value = name; return option; }));
   find("tray").replaceChildren(...state.tray.map(({ word, grey: content, shape }, place) => {
     const figure = document.createElement("figure"), button = document.createElement("button"), canvas = document.createElement("canvas"), caption = document.createElement("figcaption");
