@@ -9,7 +9,7 @@ from typing import Any
 from bayspike.runs.plan.experiment import Experiment, Preset, Published, offline
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated users by
-# studies/tune.py. Edit here.
+# a grid (docs/results/tuning-dvs-gestures.jsonl); `bayspike tune` does the like today. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "sgd": {"lr": 0.12, "init_scale": 3.0, "network.threshold": 0.25, "network.readout_scale": 24.0},
     "bayes": {
