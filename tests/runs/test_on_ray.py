@@ -34,6 +34,8 @@ def test_a_mailbox_gives_every_word_once_and_passes_on_the_wish_to_stop() -> Non
     box.stop("a")
     assert box.put("a", [{"say": "two"}])
     assert not box.put("b", [])
+    box.begin("a")
+    assert not box.put("a", [])
     assert box.fetch() == [("a", {"say": "one"}), ("a", {"say": "two"})]
     assert box.fetch() == []
 

@@ -10,7 +10,7 @@ from bayspike.continual.tasks import split_by_class
 from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on other simulated recordings by
-# studies/tune.py. Edit here.
+# a grid (docs/results/tuning-mnist-dvs.jsonl); `bayspike tune` does the like today. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {
         "lr": 100.0,

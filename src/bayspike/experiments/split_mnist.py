@@ -23,7 +23,7 @@ NETWORK = {"synapse_decay": 0.0, "membrane_decay": 0.5, "readout_scale": 16.0}
 TRAINING = {"anneal": 0.98}
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on validation images by
-# studies/tune_split_mnist.py. Edit here.
+# a grid of five trials (docs/results/tuning-split-mnist.jsonl); `bayspike tune` does the like today. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {
         "lr": 100.0,

@@ -9,7 +9,7 @@ from bayspike.continual.tasks import split_by_class
 from bayspike.runs.plan.experiment import Experiment, Preset
 
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on held-out training recordings by
-# studies/tune.py. Edit here.
+# a grid (docs/results/tuning-split-nmnist.jsonl); `bayspike tune` does the like today. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {
         "lr": 300.0,

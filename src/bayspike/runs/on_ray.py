@@ -51,6 +51,10 @@ class Mailbox:
     def stop(self, job: str) -> None:
         self._stopping.add(job)
 
+    def begin(self, job: str) -> None:
+        """Whatever was wished of an earlier attempt does not hold."""
+        self._stopping.discard(job)
+
 
 def look_after(errand: Errand, mailbox: Any, settings: dict[str, str], folder: str) -> int:
     """A Ray task: the process of one job, from its start to its exit code. If this dies, so does the process."""
@@ -127,11 +131,14 @@ class OnRay:
         self._listener: threading.Thread | None = None
 
     def start(self, errand: Errand, inbox: Inbox) -> Worker:
+        import ray
+
         if self._inbox is not inbox:
             self.close()
             self._inbox = inbox
             self._listener = threading.Thread(target=self._listen, args=(inbox,), daemon=True)
             self._listener.start()
+        ray.get(self._mailbox.begin.remote(errand.job))
         whole = errand._replace(directory=Path(errand.directory).resolve())
         task = self._look_after.options(name=errand.job).remote(whole, self._mailbox, self._settings, os.getcwd())
         self._under_way[errand.job] = task
