@@ -8,19 +8,21 @@ Sources:
 - energy per operation: `bayspike.metrics.LOIHI` (the same article, Table 2).
 
 Assumptions: dense 8-bit weights and no memory for indices, zero weights included, so memory and cores are a floor; a
+convolution's kernels are not shared but stored for every neuron, and whole rows of its maps lie on one core; a
 neuron's axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. An input
 spike costs one operation per non-zero synapse, and every neuron is updated at every step. Left out: static power,
 routing between cores, input and output, the host's read-out.
 """
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, LayerRun
+from bayspike.hardware.wiring import Wiring
 from bayspike.metrics.energy import LOIHI, ChipEnergy
 
 
@@ -81,7 +83,7 @@ def budget(
     arriving = [np.broadcast_to(spikes, (network.members, *spikes.shape)), *(done.spikes for done in runs[:-1])]
     operations = emitted = 0.0
     for layer, below, done in zip(network.layers, arriving, runs, strict=True):
-        operations += _operations(layer.weight, below)
+        operations += _operations(layer.weight, below, layer.wiring)
         if layer.recurrent is not None:
             operations += _operations(layer.recurrent, done.spikes)
         emitted += int(done.spikes.sum(dtype=np.int64))
@@ -115,6 +117,9 @@ def _place(network: FixedPointNetwork, limits: ChipLimits) -> tuple[LayerMemory,
 
 
 def _place_layer(layer: FixedPointLayer, cores_above: int, limits: ChipLimits) -> LayerMemory:
+    wiring = layer.wiring
+    if wiring is not None and wiring.kernel:
+        return _place_maps(layer.neurons, wiring, cores_above, limits)
     fan_in = layer.inputs + (layer.neurons if layer.recurrent is not None else 0)
     synapses = layer.neurons * fan_in
     if fan_in > limits.input_axons_per_core:
@@ -133,7 +138,30 @@ def _place_layer(layer: FixedPointLayer, cores_above: int, limits: ChipLimits) -
     return LayerMemory(layer.neurons, synapses, synapses, None, problem)
 
 
-def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8]) -> float:
+def _place_maps(neurons: int, wiring: Wiring, cores_above: int, limits: ChipLimits) -> LayerMemory:
+    """A convolution: whole rows of places lie together, and see the rows of inputs under them."""
+    scale = math.prod(abs(side) for side in wiring.pools)
+    fan_in = wiring.fan_in * scale**2
+    synapses, (height, _), in_row = neurons * fan_in, wiring.maps, wiring.width * wiring.channels
+    for rows in range(height, 0, -1):
+        here = math.ceil(neurons / height * rows)
+        seen = min(wiring.height, ((rows - 1) * wiring.stride + wiring.kernel) * scale) * in_row
+        if (
+            here <= limits.neurons_per_core
+            and here * fan_in <= limits.synapse_bytes_per_core
+            and here * cores_above <= limits.output_axons_per_core
+            and seen <= limits.input_axons_per_core
+        ):
+            return LayerMemory(neurons, synapses, synapses, math.ceil(height / rows))
+    problem = "the neurons, axons or synapses of one row of its maps exceed a core"
+    return LayerMemory(neurons, synapses, synapses, None, problem)
+
+
+def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8], wiring: Wiring | None = None) -> float:
     """Every spike `(members, time, batch, inputs)` times the non-zero synapses it leaves by."""
     fan_out = (weight != 0).sum(axis=1, dtype=np.int64)
+    if wiring is not None:  # by the rows that the spikes fall into: what is summed on the way has a synapse of its own
+        summed = replace(wiring, pools=tuple(map(abs, wiring.pools)))
+        at_rows = summed.rows(spikes.sum(axis=(1, 2), dtype=np.int64)).sum(axis=1)
+        return float((at_rows * fan_out).sum())
     return float((spikes.sum(axis=(1, 2), dtype=np.int64) * fan_out).sum())
