@@ -115,7 +115,7 @@ def test_scaled_inputs_of_other_tools_are_folded_into_the_weights():
         ),
         (lambda: nir.NIRGraph.from_list(nir.Linear(np.ones((1, 1))), nir.LIF(*np.ones((4, 1)))), "only CubaLIF"),
         (lambda: nir.NIRGraph.from_list(nir.Linear(np.ones((1, 1)))), "no CubaLIF"),
-        (lambda: nir.NIRGraph.from_list(nir.Flatten({"input": np.array([1])}, 0)), "only Linear or Affine"),
+        (lambda: nir.NIRGraph.from_list(nir.Threshold(np.ones(1))), "only Linear, Affine, Conv2d and"),
     ],
 )
 def test_what_cannot_be_said_here_is_refused(graph, sentence):

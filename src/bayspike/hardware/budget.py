@@ -7,23 +7,25 @@ Sources:
   38(1), 2018; the axon and memory limits are those that nengo-loihi checks against);
 - energy per operation: `bayspike.metrics.LOIHI` (the same article, Table 2).
 
-Assumptions: 8-bit weights, without indices where all synapses are there, so memory and cores are a floor; a neuron's
+Assumptions: 8-bit weights, without indices where all synapses are there, so memory and cores are a floor; a
+convolution's kernels are not shared but stored for every neuron, and whole rows of its maps lie on one core; a neuron's
 axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. Synapses that were cut
 are not there: a core then holds the rest as a list, 8 bits of weight and the number of a neuron of the core each,
-or all of them as before where that takes less; an input without synapses needs no axon. An input spike costs one
-operation per non-zero synapse, and every neuron is updated at every step. Left out: static power, routing between
-cores, input and output, the host's read-out.
+or all of them as before where that takes less (a convolution: always as before); an input without synapses needs no
+axon. An input spike costs one operation per non-zero synapse, and every neuron is updated at every step. Left out:
+static power, routing between cores, input and output, the host's read-out.
 """
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, LayerRun
+from bayspike.hardware.wiring import Wiring
 from bayspike.metrics.energy import LOIHI, ChipEnergy
 
 
@@ -89,7 +91,7 @@ def budget(
     arriving = [np.broadcast_to(spikes, (network.members, *spikes.shape)), *(done.spikes for done in runs[:-1])]
     operations = emitted = 0.0
     for layer, below, done in zip(network.layers, arriving, runs, strict=True):
-        operations += _operations(layer.weight, below)
+        operations += _operations(layer.weight, below, layer.wiring)
         if layer.recurrent is not None:
             operations += _operations(layer.recurrent, done.spikes)
         emitted += int(done.spikes.sum(dtype=np.int64))
@@ -127,6 +129,11 @@ def _place(
 
 
 def _place_layer(layer: FixedPointLayer, there: NDArray[np.bool_], cores_above: int, limits: ChipLimits) -> LayerMemory:
+    wiring = layer.wiring
+    if wiring is not None and wiring.kernel:
+        placed = _place_maps(layer.neurons, wiring, cores_above, limits)
+        left = round(placed.synapses * float(there.mean()))  # every place of a map lacks the same ones
+        return replace(placed, synapses=left, cut=placed.synapses - left)
     axons, synapses = int(there.any(axis=0).sum()), int(there.sum())
     cut = there.size - synapses
     if axons > limits.input_axons_per_core:
@@ -151,7 +158,30 @@ def _core_bytes(there: NDArray[np.bool_], neurons: int) -> list[int]:
     return [min(part.size, math.ceil(int(part.sum()) * listed_bits / 8)) for part in parts]
 
 
-def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8]) -> float:
+def _place_maps(neurons: int, wiring: Wiring, cores_above: int, limits: ChipLimits) -> LayerMemory:
+    """A convolution: whole rows of places lie together, and see the rows of inputs under them."""
+    scale = math.prod(abs(side) for side in wiring.pools)
+    fan_in = wiring.fan_in * scale**2
+    synapses, (height, _), in_row = neurons * fan_in, wiring.maps, wiring.width * wiring.channels
+    for rows in range(height, 0, -1):
+        here = math.ceil(neurons / height * rows)
+        seen = min(wiring.height, ((rows - 1) * wiring.stride + wiring.kernel) * scale) * in_row
+        if (
+            here <= limits.neurons_per_core
+            and here * fan_in <= limits.synapse_bytes_per_core
+            and here * cores_above <= limits.output_axons_per_core
+            and seen <= limits.input_axons_per_core
+        ):
+            return LayerMemory(neurons, synapses, synapses, math.ceil(height / rows))
+    problem = "the neurons, axons or synapses of one row of its maps exceed a core"
+    return LayerMemory(neurons, synapses, synapses, None, problem)
+
+
+def _operations(weight: NDArray[np.int16], spikes: NDArray[np.uint8], wiring: Wiring | None = None) -> float:
     """Every spike `(members, time, batch, inputs)` times the non-zero synapses it leaves by."""
     fan_out = (weight != 0).sum(axis=1, dtype=np.int64)
+    if wiring is not None:  # by the rows that the spikes fall into: what is summed on the way has a synapse of its own
+        summed = replace(wiring, pools=tuple(map(abs, wiring.pools)))
+        at_rows = summed.rows(spikes.sum(axis=(1, 2), dtype=np.int64)).sum(axis=1)
+        return float((at_rows * fan_out).sum())
     return float((spikes.sum(axis=(1, 2), dtype=np.int64) * fan_out).sum())

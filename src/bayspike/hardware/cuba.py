@@ -16,9 +16,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
+from bayspike.hardware.wiring import Wiring, check_wiring
+from bayspike.spiking.convolution import Convolution
 from bayspike.spiking.filters import DoubleExponential
-from bayspike.spiking.network import Layer, Network
+from bayspike.spiking.layers import Layer
+from bayspike.spiking.maps import Inlet, Maps
+from bayspike.spiking.network import Network
 from bayspike.spiking.neurons import Neuron
+from bayspike.spiking.stack import Conv, Pool
 
 
 @dataclass(frozen=True)
@@ -30,8 +35,10 @@ class CubaLayer:
     membrane_decay: float
     threshold: float
     recurrent: NDArray[np.float64] | None = None  # (members, neurons, neurons)
+    wiring: Wiring | None = None  # of a convolution, or of pooled inputs; then `weight` is (members, maps, fan-in)
 
     def __post_init__(self) -> None:
+        check_wiring(self.wiring, self.weight.shape, self.recurrent is not None)
         require(
             self.weight.ndim == 3 and bool(np.isfinite(self.weight).all()),
             f"weight must be finite and of the shape (members, neurons, inputs), but has {self.weight.shape}.",
@@ -52,11 +59,11 @@ class CubaLayer:
 
     @property
     def neurons(self) -> int:
-        return int(self.weight.shape[1])
+        return int(self.weight.shape[1]) * (1 if self.wiring is None else self.wiring.places)
 
     @property
     def inputs(self) -> int:
-        return int(self.weight.shape[2])
+        return int(self.weight.shape[2]) if self.wiring is None else self.wiring.inputs
 
     @property
     def kept(self) -> NDArray[np.bool_]:
@@ -95,9 +102,6 @@ def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
     )
     layers: list[CubaLayer] = []
     for index, (layer, given) in enumerate(zip(network.layers, weights, strict=True)):
-        require(
-            layer.inlet is None, f"layer {index} cannot be exported: it is a convolution, or its inputs are pooled."
-        )
         filter = layer.neuron.filter
         if not isinstance(filter, DoubleExponential):
             raise UserError(
@@ -114,7 +118,7 @@ def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
         matrix = matrix[None] if matrix.ndim == 2 else matrix
         require(
             matrix.ndim == 3 and matrix.shape[1:] == layer.shape,
-            f"weights of layer {index} must have the shape (members, {layer.neurons}, {layer.pre}), "
+            f"weights of layer {index} must have the shape (members, {layer.shape[0]}, {layer.pre}), "
             f"but have {tuple(given.shape)}.",
         )
         require(
@@ -123,15 +127,34 @@ def from_network(network: Network, weights: Sequence[Tensor]) -> CubaNetwork:
         )
         layers.append(
             CubaLayer(
-                weight=matrix[:, :, : layer.inputs],
+                weight=matrix[:, :, : layer.forward] if layer.recurrent else matrix,
                 synapse_decay=filter.synapse_decay,
                 membrane_decay=filter.membrane_decay,
                 threshold=layer.neuron.threshold,
-                recurrent=matrix[:, :, layer.inputs :] if layer.recurrent else None,
+                recurrent=matrix[:, :, layer.forward :] if layer.recurrent else None,
+                wiring=wiring_of(layer),
             )
         )
-    readouts = tuple(layer.readout.detach().cpu().float().numpy() for layer in network.layers)
+    readouts = tuple(_of_every_neuron(layer).detach().cpu().float().numpy() for layer in network.layers)
     return CubaNetwork(tuple(layers), readouts)
+
+
+def wiring_of(layer: Layer) -> Wiring | None:
+    """A layer's inlet and kernel as whole numbers."""
+    if layer.inlet is None:
+        return None
+    pools = tuple(-pool.size if pool.largest else pool.size for pool in layer.inlet.pools)
+    kernel = layer.kernel if isinstance(layer, Convolution) else None
+    slides = {} if kernel is None else {"kernel": kernel.kernel, "stride": kernel.stride, "padding": kernel.border}
+    return Wiring(*layer.inlet.arriving, planes=layer.inlet.first, pools=pools, **slides)
+
+
+def _of_every_neuron(layer: Layer) -> Tensor:
+    """B `(classes, neurons)`: where it sees sums of windows, the neurons of a window share their entries."""
+    if not isinstance(layer, Convolution) or layer.window == 1:
+        return layer.readout
+    ones = torch.ones(len(layer.readout), layer.neurons, dtype=layer.readout.dtype, device=layer.readout.device)
+    return layer.error_at_neurons(layer.readout, ones)
 
 
 def to_network(cuba: CubaNetwork, dtype: torch.dtype = torch.float32) -> tuple[Network, list[Tensor]]:
@@ -141,8 +164,19 @@ def to_network(cuba: CubaNetwork, dtype: torch.dtype = torch.float32) -> tuple[N
     for layer, readout in zip(cuba.layers, cuba.readouts, strict=True):
         filter = DoubleExponential(layer.synapse_decay, layer.membrane_decay)
         neuron = Neuron(filter=filter, threshold=layer.threshold, reset="zero")
-        recurrent = layer.recurrent is not None
-        layers.append(Layer(layer.inputs, layer.neurons, neuron, torch.from_numpy(readout).to(dtype), recurrent))
+        layers.append(_layer(layer, neuron, torch.from_numpy(readout).to(dtype)))
         parts = [layer.weight] if layer.recurrent is None else [layer.weight, layer.recurrent]
         weights.append(torch.from_numpy(np.concatenate(parts, axis=2) / filter.gain).to(dtype))
     return Network(tuple(layers)), weights
+
+
+def _layer(layer: CubaLayer, neuron: Neuron, readout: Tensor) -> Layer:
+    wiring, recurrent = layer.wiring, layer.recurrent is not None
+    if wiring is None:
+        return Layer(layer.inputs, layer.neurons, neuron, readout, recurrent)
+    pools = tuple(Pool(abs(side), side < 0) for side in wiring.pools)
+    inlet = Inlet(Maps(wiring.height, wiring.width, wiring.channels), wiring.planes, pools)
+    if not wiring.kernel:
+        return Layer(layer.inputs, layer.neurons, neuron, readout, recurrent, inlet=inlet)
+    kernel = Conv(int(layer.weight.shape[1]), wiring.kernel, wiring.stride, wiring.padding)
+    return Convolution(layer.inputs, layer.neurons, neuron, readout, inlet=inlet, kernel=kernel)

@@ -1,7 +1,8 @@
 """Integer networks on disk: one safetensors file, one byte per synapse; loading never runs code. Needs no torch.
 
 Per layer i: `weight_i` and `recurrent_i` (members, neurons, inputs) as int8 levels, half the chip's even integers;
-`constants_i` = threshold mantissa, current decay, voltage decay, weight exponent; `readout_i` (classes, neurons).
+`constants_i` = threshold mantissa, current decay, voltage decay, weight exponent; `readout_i` (classes, neurons);
+`wiring_i` where a layer is a convolution or its inputs are pooled, see `bayspike.hardware.wiring`.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from safetensors.numpy import load_file, save
 
 from bayspike.errors import UserError
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork
+from bayspike.hardware.wiring import Wiring
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -26,6 +28,8 @@ def save_network(path: Path, network: FixedPointNetwork) -> None:
         arrays[f"weight_{index}"] = _levels(layer.weight)
         if layer.recurrent is not None:
             arrays[f"recurrent_{index}"] = _levels(layer.recurrent)
+        if layer.wiring is not None:
+            arrays[f"wiring_{index}"] = layer.wiring.as_numbers()
         constants = (layer.threshold, layer.current_decay, layer.voltage_decay, layer.weight_exponent)
         arrays[f"constants_{index}"] = np.array(constants, np.int32)
     arrays |= {f"readout_{index}": readout for index, readout in enumerate(network.readouts)}
@@ -43,7 +47,9 @@ def load_network(path: Path) -> FixedPointNetwork:
             lateral = arrays.get(f"recurrent_{index}")
             weight = _integers(arrays[f"weight_{index}"])
             recurrent = None if lateral is None else _integers(lateral)
-            layers.append(FixedPointLayer(weight, threshold, current_decay, voltage_decay, exponent, recurrent))
+            told = arrays.get(f"wiring_{index}")
+            wiring = None if told is None else Wiring.from_numbers(told)
+            layers.append(FixedPointLayer(weight, threshold, current_decay, voltage_decay, exponent, recurrent, wiring))
         count = len(layers) if "readout_0" in arrays else 0
         readouts = tuple(arrays[f"readout_{index}"].astype(np.float32) for index in range(count))
         return FixedPointNetwork(tuple(layers), readouts)

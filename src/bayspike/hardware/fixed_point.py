@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.errors import UserError, require, require_range
+from bayspike.hardware.wiring import Wiring, check_wiring
 
 STATE_LIMIT = 2**23
 ALIGNMENT = 2**6  # inputs and thresholds are shifted left by 6 bits against the state
@@ -54,9 +55,11 @@ class FixedPointLayer:
     voltage_decay: int
     weight_exponent: int = 0
     recurrent: NDArray[np.int16] | None = None  # (members, neurons, neurons)
+    wiring: Wiring | None = None  # of a convolution, or of pooled inputs; then `weight` is (members, maps, fan-in)
 
     def __post_init__(self) -> None:
         _check_weights("weight", self.weight)
+        check_wiring(self.wiring, self.weight.shape, self.recurrent is not None)
         if self.recurrent is not None:
             _check_weights("recurrent", self.recurrent)
             expected = (self.members, self.neurons, self.neurons)
@@ -75,11 +78,11 @@ class FixedPointLayer:
 
     @property
     def neurons(self) -> int:
-        return int(self.weight.shape[1])
+        return int(self.weight.shape[1]) * (1 if self.wiring is None else self.wiring.places)
 
     @property
     def inputs(self) -> int:
-        return int(self.weight.shape[2])
+        return int(self.weight.shape[2]) if self.wiring is None else self.wiring.inputs
 
 
 @dataclass(frozen=True)
@@ -128,6 +131,7 @@ class FixedPointNetwork:
                 a.voltage_decay,
                 a.weight_exponent,
                 None if a.recurrent is None else a.recurrent[pick],
+                a.wiring,
             )
             for a in self.layers
         )
@@ -239,20 +243,26 @@ def _run_layer(layer: FixedPointLayer, below: NDArray[np.uint8], trajectories: b
 def _synaptic_input(layer: FixedPointLayer, below: NDArray[np.uint8]) -> Iterator[Floats]:
     """a_t of every step, `(members, batch, neurons)`, from the spikes one step before."""
     time, batch = below.shape[1:3]
-    weight = _exact(layer.weight)
-    per_step = layer.members * batch * max(layer.neurons, layer.inputs) * weight.itemsize
+    wiring = layer.wiring
+    weight = _exact(layer.weight, 1 if wiring is None else wiring.largest)
+    seen = layer.inputs if wiring is None else wiring.places * wiring.fan_in
+    per_step = layer.members * batch * max(layer.neurons, seen) * weight.itemsize
     block = max(1, _BLOCK_BYTES // per_step)
     yield np.zeros((layer.members, batch, layer.neurons), weight.dtype)
     for start in range(0, time - 1, block):
         spikes = below[:, start : min(start + block, time - 1)]
-        flat = spikes.reshape(below.shape[0], -1, layer.inputs).astype(weight.dtype)
+        rows = spikes if wiring is None else wiring.rows(spikes)
+        flat = rows.reshape(below.shape[0], -1, weight.shape[1]).astype(weight.dtype)
         summed = _shift(np.matmul(flat, weight), layer.weight_exponent)
         yield from summed.reshape(layer.members, -1, batch, layer.neurons).swapaxes(0, 1)
 
 
-def _exact(weight: NDArray[np.int16]) -> Floats:
-    """Weights `(members, inputs, neurons)` in the smallest float type in which every partial sum is exact."""
-    largest_sum = int(np.abs(weight.astype(np.int64)).sum(axis=2).max())
+def _exact(weight: NDArray[np.int16], largest: int = 1) -> Floats:
+    """Weights `(members, inputs, neurons)` in the smallest float type in which every partial sum is exact.
+
+    `largest` is the largest number that one weight may be multiplied by.
+    """
+    largest_sum = int(np.abs(weight.astype(np.int64)).sum(axis=2).max()) * largest
     dtype = np.float32 if largest_sum < 2**24 else np.float64
     return np.ascontiguousarray(weight.astype(dtype).swapaxes(1, 2))
 

@@ -1,8 +1,9 @@
 """Networks to and from NIR, the exchange format of neuromorphic tools (needs the extra `nir`).
 
 A layer is a `Linear` node (weights), a `CubaLIF` node (neurons) and, if recurrent, a second `Linear` node in a loop
-with the neurons. The read-out of the last layer is the `Linear` node before the output. NIR describes
-differential equations; with forward Euler at the step `DT` these fields give exactly our recursion:
+with the neurons; convolutions and poolings have nodes of their own (`nir_maps`). The read-out of the last layer is the
+`Linear` node before the output. NIR describes differential equations; with forward Euler at the step `DT` these fields
+give exactly our recursion:
 
     tau_syn = dt/(1 − a),  tau_mem = dt/(1 − b),  w_in = tau_syn/dt,  r = tau_mem/dt,  v_leak = v_reset = 0
 
@@ -21,6 +22,9 @@ from numpy.typing import NDArray
 from bayspike.errors import UserError, require
 from bayspike.hardware.cuba import CubaLayer, CubaNetwork
 from bayspike.hardware.hdf5 import Unreadable, read_trees
+from bayspike.hardware.nir_maps import Arriving, conv_node, pool_node, read_conv, read_pool
+from bayspike.hardware.orders import columns_first, columns_last, from_kernels, maps_of, to_kernels
+from bayspike.hardware.wiring import Wiring
 
 DT = 1e-4  # seconds per time-step; what snnTorch and Lava's importer take for granted
 
@@ -28,31 +32,65 @@ DT = 1e-4  # seconds per time-step; what snnTorch and Lava's importer take for g
 def to_graph(network: CubaNetwork, member: int = 0) -> Any:
     """The `nir.NIRGraph` of one member."""
     nir = _nir()
-    nodes: dict[str, Any] = {"input": nir.Input(np.array([network.inputs]))}
-    edges, last = [], "input"
+    first, maps = network.layers[0].wiring, None  # height, width and channels of what the last node hands on
+    if first is not None:
+        require(first.planes or first.channels == 1, "the input of a NIR graph must have its channels first.")
+        maps = (first.height, first.width, first.channels)
+    chain = _Chain(nir.Input(np.array([network.inputs] if maps is None else [maps[2], *maps[:2]])))
     for index, layer in enumerate(network.layers):
-        synapses, neurons = f"layer{index}.synapses", f"layer{index}.neurons"
-        nodes[synapses] = nir.Linear(layer.weight[member])
-        nodes[neurons] = _neurons(layer)
-        edges += [(last, synapses), (synapses, neurons)]
+        wiring, where = layer.wiring, f"layer{index}"
+        for number, side in enumerate(() if wiring is None else wiring.pools):
+            chain.append(f"{where}.pool{number}", pool_node(nir, side, f"layer {index}"))
+        if wiring is not None:
+            maps = wiring.pooled
+        if wiring is not None and wiring.kernel:
+            node = conv_node(nir, to_kernels(layer.weight[member], wiring), wiring)
+        else:
+            chain.flatten(nir, f"{where}.flat", maps)
+            node = nir.Linear(columns_first(layer.weight[member], maps))
+        chain.append(f"{where}.synapses", node)
+        maps = maps_of(wiring, layer.weight.shape[1])
+        chain.append(f"{where}.neurons", _neurons(layer, maps))
         if layer.recurrent is not None:
-            lateral = f"layer{index}.lateral"
-            nodes[lateral] = nir.Linear(layer.recurrent[member])
-            edges += [(neurons, lateral), (lateral, neurons)]
-        last = neurons
+            chain.loop(f"{where}.lateral", nir.Linear(layer.recurrent[member]))
     if network.readouts:
-        nodes["readout"] = nir.Linear(network.readouts[-1])
-        edges.append((last, "readout"))
-        last = "readout"
-    nodes["output"] = nir.Output(nodes[last].output_type["output"])
-    edges.append((last, "output"))
+        chain.flatten(nir, "readout.flat", maps)
+        chain.append("readout", nir.Linear(columns_first(network.readouts[-1], maps)))
+    shape = chain.nodes[chain.last].output_type["output"]
+    chain.append("output", nir.Output(shape))
     # read-outs below the last are used by local learning only; they ride along so that nothing is lost
-    metadata = {f"readout_{i}": readout for i, readout in enumerate(network.readouts[:-1])}
-    return nir.NIRGraph(nodes, edges, metadata={"dt": np.float64(DT), **metadata})
+    metadata = {
+        f"readout_{i}": columns_first(readout, maps_of(layer.wiring, layer.weight.shape[1]))
+        for i, (layer, readout) in enumerate(zip(network.layers, network.readouts[:-1], strict=False))
+    }
+    return nir.NIRGraph(chain.nodes, chain.edges, metadata={"dt": np.float64(DT), **metadata})
+
+
+class _Chain:
+    """The nodes of a graph one after the other."""
+
+    def __init__(self, start: Any) -> None:
+        self.nodes: dict[str, Any] = {"input": start}
+        self.edges: list[tuple[str, str]] = []
+        self.last = "input"
+
+    def append(self, name: str, node: Any) -> None:
+        self.nodes[name] = node
+        self.edges.append((self.last, name))
+        self.last = name
+
+    def loop(self, name: str, node: Any) -> None:
+        self.nodes[name] = node
+        self.edges += [(self.last, name), (name, self.last)]
+
+    def flatten(self, nir: Any, name: str, maps: tuple[int, int, int] | None) -> None:
+        if maps is not None:
+            height, width, channels = maps
+            self.append(name, nir.Flatten({"input": np.array([channels, height, width])}, 0, -1))
 
 
 def from_graph(graph: Any) -> CubaNetwork:
-    """A committee of one from a chain of `Linear`/`Affine` and `CubaLIF` nodes, ours or another tool's."""
+    """A committee of one from a chain of `Linear`/`Affine`/`Conv2d`, pooling and `CubaLIF` nodes, of whatever tool."""
     nir = _nir()
     following = defaultdict(list)
     for source, target in graph.edges:
@@ -63,10 +101,30 @@ def from_graph(graph: Any) -> CubaNetwork:
     layers: list[CubaLayer] = []
     readout: NDArray[np.float32] | None = None
     name = _only(following, starts[0], "the input")
+    arriving = Arriving(_maps_of_input(graph.nodes[starts[0]]))
+    wiring: Wiring | None
+    weight: NDArray[np.float64]
+    steps = 0
     while not isinstance(graph.nodes[name], nir.Output):
-        weight = _weights(graph, name)
+        steps += 1
+        require(steps <= len(graph.nodes), "the NIR graph runs in a circle and never reaches its output.")
+        node = graph.nodes[name]
         above = _only(following, name, f"node {name!r}")
+        if isinstance(node, nir.SumPool2d | nir.AvgPool2d):
+            arriving, name = read_pool(nir, node, name, arriving), above
+            continue
+        if isinstance(node, nir.Flatten):
+            name = above
+            continue
+        if isinstance(node, nir.Conv2d):
+            kernels, wiring = read_conv(node, name, arriving)
+            weight = from_kernels(kernels)
+        else:
+            wiring = arriving.dense_wiring()
+            pooled = None if arriving.maps is None else arriving.pooled()
+            weight = columns_last(_weights(graph, name) * arriving.scale, pooled)
         if isinstance(graph.nodes[above], nir.Output):
+            require(not arriving.pools, "the read-out of a NIR graph must see spikes, not sums of them.")
             readout = weight.astype(np.float32)
             name = above
             continue
@@ -75,11 +133,11 @@ def from_graph(graph: Any) -> CubaNetwork:
                 f"node {above!r} is a {type(graph.nodes[above]).__name__}, but only CubaLIF neurons can be read; "
                 f"convert the network to current-based neurons first."
             )
-        require(len(layers) < len(graph.nodes), "the NIR graph runs in a circle and never reaches its output.")
         loops = [node for node in following[above] if following[node] == [above]]
         require(len(loops) <= 1, f"node {above!r} has {len(loops)} recurrent connections, but one can be read.")
         lateral = _weights(graph, loops[0]) if loops else None
-        layers.append(_layer(graph.nodes[above], above, weight, lateral))
+        layers.append(_layer(graph.nodes[above], above, weight, lateral, wiring))
+        arriving = Arriving(maps_of(wiring, len(weight)), planes=False)
         rest = {above: [node for node in following[above] if node not in loops]}
         name = _only(rest, above, f"node {above!r}")
     require(len(layers) > 0, "the NIR graph has no CubaLIF neurons.")
@@ -114,10 +172,18 @@ def read_all(paths: Sequence[Path]) -> list[CubaNetwork]:
     return networks
 
 
-def _neurons(layer: CubaLayer) -> Any:
+def _maps_of_input(node: Any) -> tuple[int, int, int] | None:
+    shape = [int(side) for side in np.ravel(node.input_type["input"])]
+    if len(shape) == 1:
+        return None
+    require(len(shape) in (2, 3), f"the input of the NIR graph has the shape {shape}: give channels, height, width.")
+    return (shape[-2], shape[-1], shape[0] if len(shape) == 3 else 1)
+
+
+def _neurons(layer: CubaLayer, maps: tuple[int, int, int] | None) -> Any:
     """Fields must be arrays of the full layer shape: scalars raise, 0-d arrays fail type inference."""
     tau_syn, tau_mem = DT / (1 - layer.synapse_decay), DT / (1 - layer.membrane_decay)
-    full = np.ones(layer.neurons)
+    full = np.ones(layer.neurons if maps is None else (maps[2], *maps[:2]))
     return _nir().CubaLIF(
         tau_syn=tau_syn * full,
         tau_mem=tau_mem * full,
@@ -129,7 +195,9 @@ def _neurons(layer: CubaLayer) -> Any:
     )
 
 
-def _layer(node: Any, name: str, weight: NDArray[np.float64], lateral: NDArray[np.float64] | None) -> CubaLayer:
+def _layer(
+    node: Any, name: str, weight: NDArray[np.float64], lateral: NDArray[np.float64] | None, wiring: Wiring | None
+) -> CubaLayer:
     for field in ("v_leak", "v_reset"):
         require(
             bool((getattr(node, field) == 0).all()),
@@ -139,12 +207,16 @@ def _layer(node: Any, name: str, weight: NDArray[np.float64], lateral: NDArray[n
     scale = (node.w_in * DT / tau_syn) * (node.r * DT / tau_mem)
     if np.allclose(scale, 1, rtol=1e-9, atol=0):  # ours and snnTorch's: 1 but for rounding, so nothing to fold
         scale = np.ones_like(scale)
+    if scale.ndim == 3:  # of maps: all places of one share their weights
+        require(bool((scale == scale[:, :1, :1]).all()), f"the neurons of a map of node {name!r} differ in w_in or r.")
+        scale = scale[:, 0, 0]
     return CubaLayer(
         weight=weight[None] * scale[None, :, None],
         synapse_decay=_decay(tau_syn, f"tau_syn of node {name!r}"),
         membrane_decay=_decay(tau_mem, f"tau_mem of node {name!r}"),
         threshold=_one_value(node, "v_threshold", name),
         recurrent=None if lateral is None else lateral[None] * scale[None, :, None],
+        wiring=wiring,
     )
 
 
@@ -164,7 +236,7 @@ def _readouts(graph: Any, layers: list[CubaLayer], last: NDArray[np.float32] | N
         shape = (last.shape[0], layer.neurons)
         kept = np.asarray(graph.metadata.get(f"readout_{index}", np.zeros(shape)), np.float32)
         require(kept.shape == shape, f"readout_{index} must have the shape {shape}, but has {kept.shape}.")
-        below.append(kept)
+        below.append(columns_last(kept, maps_of(layer.wiring, layer.weight.shape[1])))
     return (*below, last)
 
 
@@ -172,8 +244,8 @@ def _weights(graph: Any, name: str) -> NDArray[np.float64]:
     node = graph.nodes[name]
     if not isinstance(node, (_nir().Linear, _nir().Affine)):
         raise UserError(
-            f"node {name!r} is a {type(node).__name__}, but between neurons only Linear or Affine can be read; "
-            f"unroll it into a dense matrix first."
+            f"node {name!r} is a {type(node).__name__}, but between neurons only Linear, Affine, Conv2d and poolings "
+            f"can be read; unroll it into a dense matrix first."
         )
     bias = getattr(node, "bias", None)
     require(

@@ -95,6 +95,7 @@ def _round_layer(
         voltage_decay=_decay(layer.membrane_decay, 0, DECAY_UNITY - 1),
         weight_exponent=exponent,
         recurrent=rounded[1] if len(rounded) > 1 else None,
+        wiring=layer.wiring,
     )
     return fixed, scale, error / size if size > 0 else 0.0
 

@@ -1,0 +1,231 @@
+"""Convolutions and poolings in the chip's integers, in NIR and in netx files."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import avg_pool2d, conv2d, max_pool2d
+
+from bayspike.errors import UserError
+from bayspike.hardware import lava, nir
+from bayspike.hardware.budget import budget
+from bayspike.hardware.check import compare_precision, float_run
+from bayspike.hardware.cuba import CubaNetwork, from_network, to_network
+from bayspike.hardware.export import export, verify
+from bayspike.hardware.files import load_network, save_network
+from bayspike.hardware.fixed_point import FixedPointNetwork, run
+from bayspike.hardware.rounding import to_fixed_point
+from bayspike.hardware.wiring import Wiring, without_pools
+from bayspike.predict.predictors import Committee
+from bayspike.spiking.network import Network, NetworkConfig, build, unroll
+
+F64 = torch.float64
+MEMBERS, TIME, BATCH = 2, 12, 3
+STACKS = {
+    "sums": ("3c3-2p-4c3-2p-6", (2, 12, 10)),
+    "strides": ("3c5s2p1-4c2p0-6r", (2, 11, 9)),
+    "pooled inputs": ("2p-4c3s2-2p", (2, 12, 16)),
+    "pooled inputs of a dense layer": ("3p-8r-5", (2, 10, 9)),
+    "one channel": ("4c3-5", (6, 7)),
+}
+
+
+def committee_of(words: str, shape: tuple[int, ...]) -> tuple[Network, list[torch.Tensor], np.ndarray]:
+    inputs = int(np.prod(shape))
+    config = NetworkConfig(inputs, (), 3, membrane_decay=0.8, layers=words, shape=shape, threshold=0.2)
+    network, generator = build(config), torch.Generator().manual_seed(3)
+    weights = [3 * torch.randn(MEMBERS, *each.shape, generator=generator) / each.pre**0.5 for each in network.layers]
+    spikes = np.random.default_rng(0).random((TIME, BATCH, inputs)) < 0.3
+    return network, weights, spikes.astype(np.uint8)
+
+
+def cuba_of(name: str) -> tuple[CubaNetwork, np.ndarray]:
+    network, weights, spikes = committee_of(*STACKS[name])
+    return from_network(network, weights), spikes
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_plain_arrays_and_back_are_the_same_network(name: str) -> None:
+    network, weights, spikes = committee_of(*STACKS[name])
+    again, there = to_network(from_network(network, weights), F64)
+    given = torch.from_numpy(spikes).double()
+    exact = [torch.as_tensor(matrix).double() for matrix in weights]
+    core = build(NetworkConfig(network.inputs, (), 3, membrane_decay=0.8, layers=STACKS[name][0], shape=STACKS[name][1],
+                               threshold=0.2), F64)  # fmt: skip
+    for member in range(MEMBERS):
+        ours = unroll(core, given, [matrix[member] for matrix in exact])
+        theirs = unroll(again, given, [matrix[member] for matrix in there])
+        for before, after in zip(ours, theirs, strict=True):
+            assert (before != after).double().mean() < 0.001
+        assert ours[-1].mean() > 0.01
+    # the read-out is now of every neuron, with the same logits
+    for before, after, block in zip(core.layers, again.layers, ours, strict=True):
+        torch.testing.assert_close(before.read(block) @ before.readout.T, block @ after.readout.T.double())
+
+
+def reference_input(wiring: Wiring, weight: np.ndarray, spikes: np.ndarray) -> np.ndarray:
+    """W·s by torch's functions, for spikes `(batch, inputs)` of one member with integer weights; channels last."""
+    maps = torch.from_numpy(spikes).double()
+    if wiring.planes:
+        maps = maps.view(len(spikes), wiring.channels, wiring.height, wiring.width)
+    else:
+        maps = maps.view(len(spikes), wiring.height, wiring.width, wiring.channels).permute(0, 3, 1, 2)
+    for side in wiring.pools:
+        maps = max_pool2d(maps, -side) if side < 0 else avg_pool2d(maps, side, divisor_override=1)
+    rows = torch.from_numpy(weight).double()
+    if not wiring.kernel:
+        return (maps.permute(0, 2, 3, 1).flatten(1) @ rows.T).numpy()
+    kernels = rows.view(len(rows), wiring.kernel, wiring.kernel, -1).permute(0, 3, 1, 2)
+    done = conv2d(maps, kernels, stride=wiring.stride, padding=wiring.padding)
+    return done.permute(0, 2, 3, 1).flatten(1).numpy()
+
+
+@pytest.mark.parametrize(
+    "wiring",
+    [
+        Wiring(7, 6, 2, True, (2,), 3, 1, 1),
+        Wiring(9, 8, 3, False, (-2, 2), 2, 1, 0),
+        Wiring(11, 7, 2, False, (), 5, 2, 2),
+        Wiring(7, 7, 2, True, (3,)),
+    ],
+)
+def test_rows_are_those_of_torch(wiring: Wiring) -> None:
+    random = np.random.default_rng(1)
+    spikes = (random.random((4, wiring.inputs)) < 0.4).astype(np.uint8)
+    weight = random.integers(-127, 127, (5, wiring.fan_in)) * 2
+    ours = (wiring.rows(spikes) @ weight.T).reshape(4, -1)
+    np.testing.assert_array_equal(ours, reference_input(wiring, weight, spikes))
+    assert Wiring.from_numbers(wiring.as_numbers()) == wiring
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_integers_follow_the_floats_and_survive_their_file(name: str, tmp_path: Path) -> None:
+    cuba, spikes = cuba_of(name)
+    rounded = to_fixed_point(cuba)
+    done = run(rounded.network, spikes)
+    for depth, (exact, fixed) in enumerate(zip(float_run(cuba, spikes), done, strict=True)):
+        assert (exact != fixed.spikes).mean() < (0.03 if depth == 0 else 0.1)  # what differs below differs more above
+    save_network(tmp_path / "n.safetensors", rounded.network)
+    again = run(load_network(tmp_path / "n.safetensors"), spikes)
+    np.testing.assert_array_equal(again[-1].spikes, done[-1].spikes)
+    assert compare_precision(cuba, rounded, spikes).same_decisions >= 0.6
+    spent = budget(rounded.network, spikes, done)
+    assert spent.synaptic_operations > 0
+    assert spent.cores is not None
+
+
+def test_operations_are_counted_synapse_by_synapse() -> None:
+    cuba, spikes = cuba_of("sums")
+    network = to_fixed_point(cuba).network
+    layer = network.layers[1]
+    assert layer.wiring is not None
+    fired = run(network, spikes)[0].spikes
+    one = FixedPointNetwork((layer,))
+    counted = budget(one, fired[0], run(one, fired[0])).synaptic_operations
+    by_hand = 0
+    for member in range(MEMBERS):
+        for t in range(TIME):
+            for example in range(BATCH):
+                at = fired[0, t, example]
+                by_hand += (layer.wiring.rows(at[None])[0] @ (layer.weight[member] != 0).T).sum()
+    assert counted == pytest.approx(by_hand / BATCH)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_netx_files_hold_the_same_network(name: str, tmp_path: Path) -> None:
+    cuba, spikes = cuba_of(name)
+    network = to_fixed_point(cuba, use_exponent=False).network
+    for member in range(MEMBERS):
+        lava.write(tmp_path / "n.net", network, member)
+        again = lava.read(tmp_path / "n.net")
+        assert all(layer.wiring is None or not layer.wiring.pools for layer in again.layers)
+        for ours, theirs in zip(run(again, spikes), run(network.member(member), spikes), strict=True):
+            np.testing.assert_array_equal(ours.spikes, theirs.spikes)
+
+
+def test_netx_says_what_it_cannot_say(tmp_path: Path) -> None:
+    for words, shape, said in (
+        ("3c3-2m-4c3-5", (8, 8), "maximum"),
+        ("3c3-2p-4c3-5", (9, 8), "leave over"),
+    ):
+        network, weights, _ = committee_of(words, shape)
+        rounded = to_fixed_point(from_network(network, weights), use_exponent=False).network
+        with pytest.raises(UserError, match=said):
+            lava.write(tmp_path / "n.net", rounded)
+
+
+@pytest.mark.parametrize("wiring", [Wiring(9, 8, 2, True, (2,), 3, 1, 0), Wiring(8, 8, 2, False, (2, 2), 2, 1, 1)])
+def test_a_pooling_is_a_larger_kernel(wiring: Wiring) -> None:
+    random = np.random.default_rng(2)
+    spikes, weight = random.integers(0, 2, (3, wiring.inputs)), random.integers(-9, 9, (4, wiring.fan_in))
+    grown, without = without_pools(weight, wiring, "layer 0")
+    assert without is not None
+    assert not without.pools
+    np.testing.assert_array_equal(without.rows(spikes) @ grown.T, wiring.rows(spikes) @ weight.T)
+
+
+@pytest.mark.parametrize("name", STACKS)
+def test_nir_files_hold_the_same_network(name: str, tmp_path: Path) -> None:
+    pytest.importorskip("nir")
+    cuba, spikes = cuba_of(name)
+    nir.write(tmp_path / "n.nir", cuba, member=1)
+    again = nir.read(tmp_path / "n.nir")
+    for ours, theirs in zip(float_run(again, spikes), float_run(cuba, spikes), strict=True):
+        np.testing.assert_array_equal(ours[0], theirs[1])
+    for before, after in zip(cuba.readouts, again.readouts, strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_nir_reads_averages_and_has_no_maxima(tmp_path: Path) -> None:
+    package = pytest.importorskip("nir")
+    cuba, _ = cuba_of("sums")
+    graph = nir.to_graph(cuba, 0)
+    for name, node in graph.nodes.items():
+        if isinstance(node, package.SumPool2d):
+            graph.nodes[name] = package.AvgPool2d(node.kernel_size, node.stride, node.padding)
+    for layer, below in zip(cuba.layers, nir.from_graph(graph).layers, strict=True):
+        pooled = 1 if layer.wiring is None else layer.wiring.largest
+        np.testing.assert_allclose(below.weight[0] * pooled, layer.weight[0])
+    network, weights, _ = committee_of("3c3-2m-4c3-5", (8, 8))
+    with pytest.raises(UserError, match="NIR has no node"):
+        nir.to_graph(from_network(network, weights))
+
+
+@pytest.mark.parametrize("to", ["fixed-point", "nir", "netx"])
+def test_an_artefact_verifies_itself(to: str, tmp_path: Path) -> None:
+    if to == "nir":
+        pytest.importorskip("nir")
+    network, weights, spikes = committee_of(*STACKS["sums"])
+    manifest = export(network, weights, tmp_path / "out", to, spikes=spikes)  # type: ignore[arg-type]
+    assert manifest["neurons"] == [layer.neurons for layer in network.layers]
+    assert verify(tmp_path / "out").spikes > 0
+
+
+def test_snntorch_spikes_identically_on_the_nir_file(tmp_path: Path) -> None:
+    """Unbatched, since NIR's Flatten does not count a batch; snnTorch passes spikes on within a step."""
+    package = pytest.importorskip("nir")
+    importing = pytest.importorskip("snntorch.import_nir")
+    for name in ("sums", "one channel"):
+        network, weights, spikes = committee_of(*STACKS[name])
+        cuba = from_network(network, weights)
+        nir.write(tmp_path / "n.nir", cuba)
+        module = importing.import_from_nir(package.read(str(tmp_path / "n.nir")))
+        expected = float_run(cuba, spikes)[-1][0]
+        shape = STACKS[name][1] if len(STACKS[name][1]) == 3 else (1, *STACKS[name][1])
+        delay, state, answers = len(network.layers), None, []
+        readout = cuba.readouts[-1].astype(np.float64)
+        for frame in spikes[:, 0]:
+            out, state = module(torch.from_numpy(frame).float().view(shape), state)
+            answers.append(out.detach().numpy())
+        theirs = np.array(answers)[: TIME - delay]
+        np.testing.assert_allclose(theirs, expected[delay:, 0] @ readout.T, atol=1e-4)
+        assert expected[delay:, 0].sum() > 0
+
+
+def test_a_committee_is_what_its_file_says() -> None:
+    network, weights, spikes = committee_of(*STACKS["strides"])
+    again, there = to_network(from_network(network, weights))
+    ours = Committee(network, weights).predict(torch.from_numpy(spikes)).probabilities
+    theirs = Committee(again, there).predict(torch.from_numpy(spikes)).probabilities
+    torch.testing.assert_close(ours, theirs, atol=0.05, rtol=0)
