@@ -90,9 +90,7 @@ class Learner:
             shape=() if network is None or encoding.code is not None else encoding.shape,
         )
         training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
-        recipe = Recipe(
-            layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather
-        )
+        recipe = Recipe(layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather)
         self._take(birth(recipe, names), on_task, on_batch)
 
     def _take(self, state: LearnerState, on_task: OnTask | None, on_batch: OnBatch | None) -> None:
