@@ -1,153 +1,156 @@
 """Settings for genuine recordings of event cameras, chosen on validation users and recordings alone.
 
-    BAYSPIKE_DATA=… python studies/events.py nmnist-joint nmnist-split gestures split-gestures --methods bayes sgd
-    python studies/events.py --table                  # what docs/results/events-trials.jsonl holds
+    BAYSPIKE_DATA=… python studies/events.py ns3 nb3 gs1    # run trials by name; those in the file are not repeated
+    python studies/events.py --table                        # what docs/results/events-trials.jsonl holds
 
-A trial is a preset of an experiment with some settings, on data with `validation=true`: users 13 to 15 of DVS-Gesture,
-a fifth of N-MNIST's training recordings. The test parts are never read. Every trial is judged with each way to gather,
-as it is and with the temperature that the examples held back give: accuracy and ECE at the end, and the largest ECE at any
-step after the first fifth of the signal. Trials that are in the file already are not repeated.
+Data have `validation=true`: users 13 to 15 of DVS-Gesture judge, or a fifth of N-MNIST's training recordings; the test
+parts are never read. A trial is scored with each way to gather, as it is (`ece`, and `worst_ece` at any step after the
+first fifth of the signal) and with a temperature: fitted at the last step on one half of the judging examples, scored
+on the other (`scaled_…`).
 """
 
 import argparse
 import json
+import math
 import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
+from torch import Tensor
 
-from bayspike.continual.methods import method
-from bayspike.continual.protocol import run_stream
-from bayspike.data.base import Dataset
-from bayspike.experiments.registry import experiment
+from bayspike.continual.methods import build_rule, method
+from bayspike.continual.protocol import StreamConfig, run_stream
+from bayspike.continual.tasks import split_by_class
+from bayspike.data import catalogue
+from bayspike.data.augment import parse_augment
+from bayspike.data.base import Dataset, Samples
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.predict.by_name import make_predictor
-from bayspike.predict.gathering import GATHERS
-from bayspike.predict.predictors import predict_samples
-from bayspike.runs.outcome.examination import committee_generator, headline, held_back_temperature
-from bayspike.runs.outcome.summary import worst_ece
-from bayspike.runs.plan.config import jobs_of
-from bayspike.runs.plan.prepare import load_data, prepare
-from bayspike.runs.plan.resolve import Changes, resolve
+from bayspike.predict.calibration import halves
+from bayspike.predict.gathering import GATHERS, gathered
+from bayspike.predict.predictors import Predictor
+from bayspike.predict.temperature import fit_temperature
+from bayspike.predict.unrolled import unroll_members
+from bayspike.runs.plan.experiment import offline
 from bayspike.seeds import generator_for
+from bayspike.spiking.network import NetworkConfig, build
 
 OUT = Path("docs/results/events-trials.jsonl")
+TRIALS = Path("studies/events-trials.json")  # name -> data, options of the loader, method, rule, network, training
+Spec = Mapping[str, Any]
 
 
-class Stage(NamedTuple):
-    """What is being chosen: an experiment, and by which methods."""
-
-    experiment: str
-    methods: tuple[str, ...]
-    trials: tuple[tuple[str, ...], ...]  # each in the words of --set, for the methods that know them
-    preset: str = "laptop"
-
-
-STAGES: dict[str, Stage] = {}
-
-
-def judged(stage: str, name: str, trial: tuple[str, ...], threads: int) -> dict[str, Any]:
-    """Learn with one set of settings and score it on the validation part."""
-    torch.set_num_threads(threads)
-    chosen = experiment(STAGES[stage].experiment)
-    data = {"options": {"validation": True, **_loader(trial)}}
-    said = [each for each in trial if not each.startswith("data.")]
-    config = resolve(
-        chosen,
-        STAGES[stage].preset,
-        Changes(methods=[name], seeds=1, settings=said, data=data, training={"evaluations": 1}),
+def judged(name: str, spec: Spec) -> dict[str, Any]:
+    """Learn as a trial says, and score it on the validation part."""
+    torch.set_num_threads(1)
+    data = catalogue.load(spec["data"], **spec["options"])
+    network, learnt, seconds = learn(spec, data)
+    kind = "committee" if method(spec["method"]).bayesian else "point"
+    predictor = make_predictor(kind, network, learnt, 10, generator_for(0, "committee"))
+    own = (said(predictor, data.test), data.test.labels)
+    foreign = None if data.foreign is None else said(predictor, data.foreign)
+    facts = {"name": name, **spec, "seconds": round(seconds), "about": data.about}
+    return {**facts, "synapses": sum(math.prod(layer.shape) for layer in network.layers)} | scored(
+        *own, foreign, len(network.layers)
     )
-    dataset = load_data(chosen, config.data)
-    learner = prepare(config, jobs_of(config)[0], dataset, chosen.stream(dataset))
+
+
+def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
+    rule = build_rule(spec["method"], spec.get("rule", {}))
+    network = network_of(spec, data, rule.binary)
+    training = dict(spec["training"])
+    whole = spec.get("stream", "offline") == "offline"
+    if whole:
+        training = {"replay": "none", "coreset_share": 0.0, **training}
+    if training.get("augment") is not None:
+        training["augment"] = parse_augment(training["augment"], data.sample_shape)
+    config = StreamConfig(**{**training, **method(spec["method"]).training})
     begin = time.perf_counter()
-    done = run_stream(learner.network, learner.rule, learner.stream, learner.training)
-    seconds = time.perf_counter() - begin
-    learnt = posteriors(learner.rule, done.states)
-    found: dict[str, Any] = {
-        "stage": stage, "method": name, "trial": list(trial), "seconds": round(seconds), "about": dataset.about,
-        "synapses": sum(layer.neurons * layer.pre for layer in learner.network.layers),
-    }  # fmt: skip
+    done = run_stream(network, rule, offline(data) if whole else split_by_class(data), config)
+    return network, posteriors(rule, done.states), time.perf_counter() - begin
+
+
+def network_of(spec: Spec, data: Dataset, binary: bool) -> Any:
+    said_of = {key: tuple(value) if isinstance(value, list) else value for key, value in spec["network"].items()}
+    if "layers" in said_of:
+        said_of |= {"hidden": (), "shape": data.sample_shape}
+    return build(NetworkConfig(inputs=data.train.inputs, classes=len(data.classes), binary=binary, **said_of))
+
+
+def said(predictor: Predictor, samples: Samples) -> Tensor:
+    """What every member says at every single step, `(members, time, examples, classes)`."""
+    parts = []
+    for indices in torch.arange(len(samples)).split(256):
+        spikes = samples.spikes(indices, torch.Generator().manual_seed(1)).float()
+        part = torch.empty(predictor.members, samples.time, len(indices), predictor.network.classes)
+        for piece in unroll_members(predictor.network, predictor.synapses(len(indices), None), spikes):
+            part[piece.members, :, piece.rows] = piece.probabilities
+        parts.append(part)
+    return torch.cat(parts, dim=2)
+
+
+def scored(own: Tensor, labels: Tensor, foreign: Tensor | None, layers: int) -> dict[str, Any]:
+    """Scores of each way to gather."""
+    choosing, judging = halves(labels, generator_for(0, "halves"))
+    found: dict[str, Any] = {}
     for how in GATHERS:
-        predictor = make_predictor(
-            headline(method(name), config.judging), learner.network, learnt, 10, committee_generator(0), how
-        )
-        found[how] = scores(predictor, dataset)
+        members = gathered(how, own[:, layers:])
+        answers = members.mean(0)
+        late = answers[max(0, own.shape[1] // 5 - layers) :]
+        temperature = fit_temperature(answers[-1, choosing], labels[choosing])
+        scaled = temperature.apply(late[:, judging])
+        found[how] = {
+            "accuracy": float(accuracy(answers[-1], labels)),
+            "ece": float(ece(answers[-1], labels)),
+            "nll": float(nll(answers[-1], labels)),
+            "worst_ece": float(ece(late, labels).max()),
+            "temperature": temperature.value,
+            "scaled_ece": float(ece(scaled[-1], labels[judging])),
+            "scaled_worst_ece": float(ece(scaled, labels[judging]).max()),
+        }
+        if foreign is not None:
+            others = gathered(how, foreign[:, layers:])[:, -1]
+            found[how]["auroc_entropy"] = float(auroc(entropy(answers[-1]), entropy(others.mean(0))))
+            if len(members) > 1:
+                score = auroc(mutual_information(members[:, -1]), mutual_information(others))
+                found[how]["auroc_mutual_information"] = float(score)
     return found
 
 
-def scores(predictor: Any, dataset: Dataset) -> dict[str, Any]:
-    shown = predict_samples(predictor, dataset.test, generator_for(0, "validation"))
-    labels, said = dataset.test.labels, shown.probabilities
-    temperature = held_back_temperature(predictor, dataset, 0)
-    result = {
-        "accuracy": float(accuracy(said[-1], labels)),
-        "ece": float(ece(said[-1], labels)),
-        "nll": float(nll(said[-1], labels)),
-        "worst_ece": worst_ece(ece(said, labels).tolist()),
-        "rate": [round(float(each), 4) for each in shown.rates],
-    }
-    if temperature is not None:
-        scaled = temperature.apply(said)
-        result |= {
-            "temperature": temperature.value,
-            "scaled_ece": float(ece(scaled[-1], labels)),
-            "scaled_nll": float(nll(scaled[-1], labels)),
-            "scaled_worst_ece": worst_ece(ece(scaled, labels).tolist()),
-        }
-    if dataset.foreign is not None:
-        other = predict_samples(predictor, dataset.foreign, generator_for(0, "foreign"))
-        result["auroc_entropy"] = float(auroc(entropy(said[-1]), entropy(other.probabilities[-1])))
-        if predictor.members > 1:
-            own, theirs = (mutual_information(each.members) for each in (shown, other))
-            result["auroc_mutual_information"] = float(auroc(own, theirs))
-    return result
-
-
-def _loader(trial: tuple[str, ...]) -> dict[str, Any]:
-    pairs = (each.removeprefix("data.").split("=", 1) for each in trial if each.startswith("data."))
-    return {name: json.loads(value) for name, value in pairs}
-
-
 def known(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.read_text().splitlines()] if out.exists() else []
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
 
 
 def table(entries: list[dict[str, Any]]) -> Iterator[str]:
     for each in entries:
         ways = "  ".join(
-            f"{how} {each[how]['accuracy']:.3f} ece {each[how]['ece']:.3f}"
-            + (f"→{each[how]['scaled_ece']:.3f} (worst {each[how]['scaled_worst_ece']:.3f})" if "scaled_ece" in each[how] else "")
+            f"{how} {each[how]['accuracy']:.3f} ece {each[how]['ece']:.3f} → {each[how]['scaled_ece']:.3f}"
+            f" (worst {each[how]['scaled_worst_ece']:.3f})"
             for how in GATHERS
         )
         area = each["mean"].get("auroc_mutual_information", each["mean"].get("auroc_entropy"))
         foreign = "" if area is None else f"  auroc {area:.2f}"
-        yield f"{each['stage']:14s} {each['method']:12s} {ways}{foreign}  {each['seconds']} s  {' '.join(each['trial'])}"
+        yield f"{each['name']:8s} {each['method']:6s} {ways}{foreign}  {each['seconds']} s"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("stages", nargs="*", choices=[*STAGES, []])
-    parser.add_argument("--methods", nargs="+")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("names", nargs="*")
     parser.add_argument("--out", type=Path, default=OUT)
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
+    trials = json.loads(TRIALS.read_text("utf-8"))
+    for name in options.names:
+        if name not in {each["name"] for each in known(options.out)}:
+            found = judged(name, trials[name])
+            with options.out.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(found) + "\n")
+            print(*table([found]), flush=True)
     if options.table:
         print("\n".join(table(known(options.out))))
-        return
-    for stage in options.stages:
-        for trial in STAGES[stage].trials:
-            for name in options.methods or STAGES[stage].methods:
-                if any((e["stage"], e["method"], e["trial"]) == (stage, name, list(trial)) for e in known(options.out)):
-                    continue
-                found = judged(stage, name, trial, options.threads)
-                with options.out.open("a") as lines:
-                    lines.write(json.dumps(found) + "\n")
-                print(*table([found]), flush=True)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import pytest
 from bayspike.cli import main
 from bayspike.errors import UserError
 from bayspike.experiments.registry import experiment
+from bayspike.learner import Learner
 from bayspike.runs.plan.resolve import Changes, resolve
 
 TINY = ["--hidden", "12", "--batch", "16", "--epochs", "1", "--members", "2", "--parallel", "1", "--threads", "1",
@@ -115,5 +116,8 @@ def test_a_share_held_back_is_not_learnt(data_root: Path, tmp_path: Path) -> Non
     facts = read(out / "config.json")["dataset"]
     assert (facts["train"], facts["test"], facts["held_back"]) == (50, 20, 10)
     assert read(out / "results" / "sgd-seed0.json")["gathered"]["temperature"]["examples"] == 10
+    learner = Learner.load(out / "models" / "sgd-seed0.bayspike")
+    assert learner.state.recipe.gather == "logits"
+    assert learner.state.calibration.temperature.examples == 10
     with pytest.raises(UserError, match="gather must be one of"):
         resolve(experiment("digits"), "demo", Changes(judging={"gather": "loudly"}))

@@ -8,9 +8,11 @@ import torch
 from bayspike.continual.protocol import Progress, StreamConfig, coreset_samples
 from bayspike.continual.tasks import Stream
 from bayspike.data.base import Dataset
+from bayspike.learner.answers import calibrate
 from bayspike.learner.encoding import encoding_of
-from bayspike.learner.examples import standing_alone
+from bayspike.learner.examples import Plain, standing_alone
 from bayspike.learner.state import LearnerState, Recipe, counted, fresh_copy
+from bayspike.predict.gathering import Gather
 from bayspike.rules.base import Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
@@ -25,8 +27,12 @@ def learner_of_stream(
     dataset: Dataset,
     members: int,
     about: Mapping[str, Any],
+    gather: Gather = "mean",
 ) -> LearnerState:
-    """What `run_stream` left behind, as a learner with the stored examples themselves. None were held back."""
+    """What `run_stream` left behind, as a learner with the stored examples themselves.
+
+    Examples that the data set held back calibrate it, if they are as long as those it learns from.
+    """
     encoding = encoding_of(stream.tasks[0].train, dataset.sample_shape)
     done = stream.tasks[: progress.task]
     stored = tuple(
@@ -40,15 +46,21 @@ def learner_of_stream(
         state._replace(**{name: part.cpu() for name, part in state._asdict().items() if isinstance(part, torch.Tensor)})
         for state in progress.states
     )
-    return LearnerState(
-        recipe=Recipe(network, encoding, rule, config, epochs=config.epochs, members=members),
+    kept = dataset.held_back
+    held_back: tuple[Plain, ...] = ()
+    if kept is not None and kept.time == encoding.time:
+        held_back = (standing_alone(kept, generator_for(config.seed, "held back")),)
+    learner = LearnerState(
+        recipe=Recipe(network, encoding, rule, config, epochs=config.epochs, members=members, gather=gather),
         classes=dataset.classes,
         states=fresh_copy(tuple(cpu)),
         tasks=tuple(task.name for task in done),
         stored=stored,
+        held_back=held_back,
         seen=seen,
         seen_alone=nothing,
         presentations=progress.presentations,
         replayed=progress.replayed,
         about=dict(about),
     )
+    return calibrate(learner) if held_back else learner

@@ -160,7 +160,7 @@ def _write_learner(run: RunDirectory, bench: Workbench, prepared: PreparedJob, f
         return
     learner = learner_of_stream(
         prepared.network_config, prepared.rule, prepared.stream, prepared.training, final, bench.dataset,
-        bench.config.judging.members, about_model(bench.config, prepared),
+        bench.config.judging.members, about_model(bench.config, prepared), bench.config.judging.gather,
     )  # fmt: skip
     save_state(learner, run.model(prepared.job.name))
 
