@@ -171,7 +171,7 @@ def test_every_documented_command_is_understood(command, monkeypatch, capsys):
     for module in (data, live, models, predict, run):
         for kind in vars(module).values():
             if isinstance(kind, type) and hasattr(kind, "execute"):
-                monkeypatch.setattr(kind, "execute", lambda self: seen.append(self) or 0)
+                monkeypatch.setattr(kind, "execute", lambda self, *typed: seen.append(self) or 0)
     try:
         code = main(shlex.split(command)[1:])
     except SystemExit as stopped:  # --help, or a command that is not understood

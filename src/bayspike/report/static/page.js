@@ -5,11 +5,13 @@ function connectSlider(box, onStep, milliseconds) {
   const play = box.querySelector(".play");
   let timer = null;
   let asked = false;
+  let wanted = null; // kept apart: a drawing that was asked for before may set the slider back meanwhile
   function moved() {
+    wanted = Number(input.value);
     output.textContent = input.value;
     if (asked) return; // at most one drawing a frame, however fast the slider moves
     asked = true;
-    requestAnimationFrame(() => { asked = false; onStep(Number(input.value)); });
+    requestAnimationFrame(() => { asked = false; onStep(wanted); });
   }
   function stop() {
     clearInterval(timer);
