@@ -15,7 +15,7 @@ from bayspike.errors import UserError
 from bayspike.learner import BatchNote, Learner, TaskNote, network_of, posteriors_of
 from bayspike.learner.tasks import hold_back
 from bayspike.predict.predictors import Committee
-from bayspike.rules import BernoulliVI
+from bayspike.rules import BernoulliVI, GaussianVI
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import build
 
@@ -221,6 +221,18 @@ def test_callbacks_are_told() -> None:
     first, second = tasks
     assert first._replace(concerns=()) == TaskNote("{a,b}", 1, 40, ("b",), 4, 8, ())
     assert (second.number, second.new_classes, second.examples) == (2, ("c",), 10)
+
+
+def test_a_learner_says_when_its_precision_had_no_time_to_settle() -> None:
+    """1/(100 · 1e-8) updates, where two passes over 16 pictures in mini-batches of 8 at six steps are 24."""
+    notes: list[TaskNote] = []
+    x, words = pictures("ab")
+    slow = small(GaussianVI(lr=100.0, prior_precision=100.0, temperature=1e-8), on_task=notes.append)
+    slow.learn(x, words)
+    (said,) = [each for each in notes[0].concerns if "hardly learnt" in each]
+    assert "needs 1,000,000 updates to settle and had 24" in said
+    small(GaussianVI(), on_task=notes.append).learn(x, words)
+    assert not [each for each in notes[1].concerns if "hardly learnt" in each]
 
 
 def test_a_failure_changes_nothing() -> None:

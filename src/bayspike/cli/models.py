@@ -271,7 +271,7 @@ class Export:
             force=self.force,
         )
         print(f"{members} network(s) as {self.to} in {self.out}, checked against their self-test.")
-        if "kept_synapses" in manifest:
+        if self.prune is not None and "kept_synapses" in manifest:
             print(f"{self.prune:.0%} of the synapses cut by {self.prune_by}: {sum(manifest['kept_synapses']):,} left.")
         if "budget" in manifest:
             price, cores = manifest["budget"], manifest["budget"]["cores"]
