@@ -13,6 +13,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
+from bayspike.posteriors.draws import on_device
 from bayspike.rules.base import Pace, Paced, Rule, State
 from bayspike.spiking.denormals import flushed_denormals
 from bayspike.spiking.filters import independent_steps
@@ -84,6 +85,7 @@ def train_batch(
     spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
     if isinstance(rule, Paced):
         rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
+    generator = on_device(generator, spikes.device)
     firing = firing_inputs(spikes)
     if firing is None or not isinstance(rule, Resting):
         return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
