@@ -37,6 +37,7 @@ class StreamConfig:
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     evidence: "always" is the paper's objective, in which a replayed example raises precisions again; with "once" it
     moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
+    update_every: time-steps for which the weights stand still before an update of all of them; 1 is the letter.
     augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
@@ -52,6 +53,7 @@ class StreamConfig:
     evidence: Evidence = "always"
     seed: int = 0
     augment: Augment | None = None
+    update_every: int = 1
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -60,6 +62,7 @@ class StreamConfig:
         require_range("evaluations", self.evaluations, 1)
         require_range("burn_in", self.burn_in, 0)
         require_range("anneal", self.anneal, 0, 1)
+        require_range("update_every", self.update_every, 1)
         if self.fisher_examples is not None:
             require_range("fisher_examples", self.fisher_examples, 1)
         for name, value, choices in (
@@ -201,7 +204,9 @@ def run_task(
             spikes = config.augment(spikes, generator)
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
-        states, report = hands.train(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)
+        states, report = hands.train(
+            network, slower, now.states, spikes, labels, generator, config.burn_in, evidence, config.update_every
+        )
         now = replace(
             now,
             states=tuple(states),

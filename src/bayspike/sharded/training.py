@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from bayspike.data.base import Samples
-from bayspike.errors import UserError
+from bayspike.errors import UserError, require
 from bayspike.learning.batch import BatchReport, Pulled, frames, pace_of, pull_due, training_inputs
 from bayspike.learning.fisher import CHUNK_BYTES
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns
@@ -116,8 +116,10 @@ class SharedHands:
         generator: torch.Generator,
         burn_in: int = 0,
         evidence: Tensor | None = None,
+        update_every: int = 1,
     ) -> tuple[list[State], BatchReport]:
         """As `train_batch`, for one's own rows."""
+        require(update_every == 1, "time blocks are learnt by one process: leave out torchrun, or --update-every.")
         spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
         if isinstance(rule, Paced):
             rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
