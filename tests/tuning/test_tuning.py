@@ -155,6 +155,17 @@ def test_a_run_takes_the_settings_and_its_report_shows_what_was_tried(tuned: Pat
     assert "What was tried" in (tuned / "report.html").read_text()
 
 
+def test_a_second_machine_works_on_the_trials_of_a_shared_database(tmp_path: Path) -> None:
+    command = ["tune", "digits", "--method", "sgd", "--storage", f"sqlite:///{tmp_path}/shared.db", *TINY]
+    assert main([*command, "--trials", "2", "--out", str(tmp_path / "one")]) == 0
+    assert main([*command, "--trials", "3", "--out", str(tmp_path / "two")]) == 0
+    first, second = (tried(read_record(tmp_path / name))["sgd"] for name in ("one", "two"))
+    assert len(first) == 2
+    assert len(second) == 3
+    assert second[:2] == first
+    assert main(["report", str(tmp_path / "two")]) == 0
+
+
 def test_a_record_of_something_else_is_refused(tuned: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changed = tmp_path / "tuning.json"
     record = json.loads((tuned / "tuning.json").read_text())

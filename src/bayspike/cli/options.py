@@ -78,6 +78,8 @@ class TrainingFlags:
     """Which tasks are judged during training: all, or those learnt so far (of many the newest five and five more)."""
     augment: str | None = None
     """Small changes to what is learnt from, as in "shift=2,drop=0.1,jitter=1"; for all methods alike."""
+    update_every: int | None = None
+    """Time-steps for which weights stand still before one update; above 1 faster, and not the paper's letter."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ class Resume:
 
 @dataclass(frozen=True)
 class Report:
-    """Make report.html of one run again, or one report that compares several.
+    """Make report.html of one run (or tuning) again, or one report that compares several runs.
 
     bayspike report runs/demo
 
@@ -159,13 +159,21 @@ class Report:
         from bayspike.learner.file import is_learner_file
         from bayspike.report.finish import write_report_of
         from bayspike.report.learner_page import write_learner_report
+        from bayspike.report.tuning_page import write_tuning_report
         from bayspike.runs.directory import open_run
+        from bayspike.tuning.carry_out import is_tuning
+        from bayspike.tuning.record import read_record
 
         require(len(self.directories) > 0, "name at least one directory of a run.")
         if len(self.directories) == 1 and is_learner_file(self.directories[0]):
             page = self.out or self.directories[0].with_suffix(".html")
             require(self.force or not page.exists(), f"{page} is there already: choose another --out or give --force.")
             print(write_learner_report(self.directories[0], page))
+            return 0
+        if len(self.directories) == 1 and is_tuning(self.directories[0]):
+            page = self.out or self.directories[0] / "report.html"
+            require(self.out is None or self.force or not page.exists(), f"{page} is there already: give --force.")
+            print(write_tuning_report(read_record(self.directories[0]), page))
             return 0
         places = [each.resolve() for each in self.directories]
         for each in self.directories:

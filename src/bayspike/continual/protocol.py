@@ -41,6 +41,7 @@ class StreamConfig:
     moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
     judge: which tasks are judged during training: "all", or those "learnt" so far, of many the newest five and five
     more spread evenly over the others, so that judging costs the same after every task however many there are.
+    update_every: time-steps for which the weights stand still before an update of all of them; 1 is the letter.
     augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
@@ -57,6 +58,7 @@ class StreamConfig:
     judge: Judged = "all"
     seed: int = 0
     augment: Augment | None = None
+    update_every: int = 1
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -65,6 +67,7 @@ class StreamConfig:
         require_range("evaluations", self.evaluations, 1)
         require_range("burn_in", self.burn_in, 0)
         require_range("anneal", self.anneal, 0, 1)
+        require_range("update_every", self.update_every, 1)
         if self.fisher_examples is not None:
             require_range("fisher_examples", self.fisher_examples, 1)
         for name, value, choices in (
@@ -216,7 +219,9 @@ def run_task(
             spikes = config.augment(spikes, generator)
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
-        states, report = hands.train(network, slower, now.states, spikes, labels, generator, config.burn_in, evidence)
+        states, report = hands.train(
+            network, slower, now.states, spikes, labels, generator, config.burn_in, evidence, config.update_every
+        )
         now = replace(
             now,
             states=tuple(states),

@@ -5,6 +5,7 @@ does not grow with the number of time-steps: nothing of the past is kept but the
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
+from bayspike.posteriors.draws import on_device
 from bayspike.rules.base import Pace, Paced, Rule, State
 from bayspike.spiking.denormals import flushed_denormals
 from bayspike.spiking.filters import independent_steps
@@ -72,6 +74,7 @@ def train_batch(
     generator: torch.Generator,
     burn_in: int = 0,
     evidence: Tensor | None = None,
+    update_every: int = 1,
 ) -> tuple[list[State], BatchReport]:
     """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
 
@@ -79,17 +82,23 @@ def train_batch(
     draws several samples per step the batch is presented once for each. Inputs that never fire in it are set aside.
     `evidence` `(batch,)` says how much each example counts as evidence (for a precision): an example that was counted
     before, and is replayed, is none. A rule in natural units takes this mini-batch for all there is to come, unless it
-    was given its pace before (`Rule.at`).
+    was given its pace before (`Rule.at`). `update_every` above 1 is not the letter: see `bayspike.learning.blocks`.
     """
+    present = _present
+    if update_every != 1:
+        from bayspike.learning.blocks import present_in_blocks  # built on this module
+
+        present = partial(present_in_blocks, every=update_every)
     spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
     if isinstance(rule, Paced):
         rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
+    generator = on_device(generator, spikes.device)
     firing = firing_inputs(spikes) if network.layers[0].inlet is None else None
     if firing is None or not isinstance(rule, Resting):
-        return _present(network, rule, states, spikes, targets, generator, burn_in, evidence)
+        return present(network, rule, states, spikes, targets, generator, burn_in, evidence)
     part, columns = without_silent_inputs(network, firing)
     taking_part = [take_columns(states[0], columns), *states[1:]]
-    learnt, report = _present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in, evidence)
+    learnt, report = present(part, rule, taking_part, spikes[:, :, firing], targets, generator, burn_in, evidence)
     learnt[0] = rejoin(rule, states[0], learnt[0], columns, max(0, len(spikes) - burn_in))
     return learnt, report
 

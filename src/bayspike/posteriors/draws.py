@@ -1,7 +1,9 @@
-"""Random numbers from the caller's generator, wherever that lives: drawn there, then moved to where they are needed.
+"""Random numbers from the caller's generator, drawn where that lives, and moved if they are needed elsewhere.
 
-So the same generator gives the same numbers on every device. Where several processes share the neurons of a layer, each
-draws for the whole layer and keeps what is for its own rows (`OfRows`): the numbers are those of one process.
+What draws at every step asks for a generator on its own device first (`on_device`), so that nothing is moved there. A
+committee is drawn once, by the caller's generator, and is the same on every device. Where several processes share the
+neurons of a layer, each draws for the whole layer and keeps what is for its own rows (`OfRows`): the numbers are those
+of one process.
 """
 
 from collections.abc import Sequence
@@ -37,6 +39,14 @@ class OfRows(torch.Generator):
         made = super().__new__(cls)
         made.source, made.rows = source, rows
         return made
+
+
+def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
+    """A generator on a device, seeded by one draw of the one given; that one itself where it is there already."""
+    if generator.device.type == device.type or device.type == "meta":
+        return generator
+    seed = torch.randint(2**63 - 1, (), generator=generator, device=generator.device)
+    return torch.Generator(device).manual_seed(int(seed))
 
 
 def normal(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Tensor:

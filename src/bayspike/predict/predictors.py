@@ -218,6 +218,7 @@ class Ensemble(Predictor):
         if generator is None:
             raise UserError("an Ensemble draws weights for every input: pass it a torch.Generator.")
         draw = self._flipped if self.draws == "flipped" else self._independent
+        generator = draws.on_device(generator, self.network.layers[0].readout.device)
         return [
             draw(layer, posterior, batch, generator)
             for layer, posterior in zip(self.network.layers, self.posteriors, strict=True)

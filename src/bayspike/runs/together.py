@@ -8,7 +8,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -213,8 +213,3 @@ def crew_of_torchrun(device: str) -> Iterator[Crew | None]:
             crew.tell(None)
         raise
     distributed.destroy_process_group()
-
-
-def describe_crew(crew: Crew | None) -> dict[str, Any]:
-    """For the environment of a run."""
-    return {} if crew is None else {"processes": asdict(crew.group)["ranks"]}

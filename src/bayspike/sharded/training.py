@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from bayspike.data.base import Samples
-from bayspike.errors import UserError
+from bayspike.errors import UserError, require
 from bayspike.learning.batch import BatchReport, Pulled, frames, pace_of, pull_due, training_inputs
 from bayspike.learning.fisher import CHUNK_BYTES
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns
-from bayspike.posteriors.draws import OfRows, Rows
+from bayspike.posteriors.draws import OfRows, Rows, on_device
 from bayspike.rules.base import Paced, Rule, State
 from bayspike.rules.gaussian import GaussianVI
 from bayspike.sharded.exchange import Exchange, share_rows
@@ -116,12 +116,14 @@ class SharedHands:
         generator: torch.Generator,
         burn_in: int = 0,
         evidence: Tensor | None = None,
+        update_every: int = 1,
     ) -> tuple[list[State], BatchReport]:
         """As `train_batch`, for one's own rows."""
+        require(update_every == 1, "time blocks are learnt by one process: leave out torchrun, or --update-every.")
         spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
         if isinstance(rule, Paced):
             rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
-        parts = parts_of(network, self.exchange)
+        parts, generator = parts_of(network, self.exchange), on_device(generator, spikes.device)
         firing = firing_inputs(spikes)
         if firing is None or not isinstance(rule, Resting):
             return self._present(parts, rule, states, spikes, targets, generator, burn_in, evidence)

@@ -77,6 +77,7 @@ class TrainingOptions:
     evidence: Evidence = "always"
     judge: Judged = "all"
     augment: str | None = None  # as in shift=2,drop=0.1
+    update_every: int = 1
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1, MOST_EPOCHS)
