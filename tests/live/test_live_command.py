@@ -20,7 +20,7 @@ pytest.importorskip("starlette", reason="needs the extra `live`")
 pytest.importorskip("uvicorn", reason="needs the extra `live`")
 pytest.importorskip("websockets", reason="needs the extra `live`")
 
-from test_live_server import page
+from plain_page import page
 
 
 class Address:

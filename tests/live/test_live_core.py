@@ -316,6 +316,8 @@ def test_no_file_is_written_over_by_a_slip(model, tmp_path, monkeypatch):
     check_place(here, here, force=False)
     check_place(here, None, force=True)
     check_place(tmp_path / "new.bayspike", None, force=False)
+    with pytest.raises(UserError, match="is a folder"):
+        check_place(tmp_path, None, force=True)
     assert free_place(None) == Path("live.bayspike")
     (tmp_path / "live.bayspike").touch()
     assert free_place(None) == Path("live-2.bayspike")

@@ -1,11 +1,6 @@
 """Who is let in, what may be sent, who holds the pen. Real requests to a real server on this machine."""
 
-import contextlib
-import http.client
-import json
 import socket
-import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +11,7 @@ pytest.importorskip("starlette", reason="needs the extra `live`")
 pytest.importorskip("uvicorn", reason="needs the extra `live`")
 websockets = pytest.importorskip("websockets", reason="needs the extra `live`")
 
-from websockets.sync.client import connect  # noqa: E402
+from plain_page import CLIENT, Page, ask, page  # noqa: E402
 
 from bayspike.errors import UserError  # noqa: E402
 from bayspike.learner import Learner  # noqa: E402
@@ -24,69 +19,6 @@ from bayspike.live import server as server_module  # noqa: E402
 from bayspike.live.moments import Settings, begin  # noqa: E402
 from bayspike.live.running import Running, Sources  # noqa: E402
 from bayspike.live.stream import listen_on  # noqa: E402
-
-CLIENT = "abcdefgh12345678"
-
-
-def ask(running: Any, path: str, method: str = "GET", body: bytes = b"", **headers: str) -> tuple[int, str, Any]:
-    """One plain request; `path` begins behind the token, unless it begins with a slash."""
-    connection = http.client.HTTPConnection("127.0.0.1", running.port, timeout=20)
-    whole = path if path.startswith("/") else f"/{running.token}/{path}"
-    connection.putrequest(method, whole, skip_host=True)
-    given = {"Host": f"127.0.0.1:{running.port}", **{name.replace("_", "-"): value for name, value in headers.items()}}
-    if body:
-        given.setdefault("Content-Length", str(len(body)))
-    for name, value in given.items():
-        connection.putheader(name, value)
-    connection.endheaders(body or None)
-    answer = connection.getresponse()
-    text = answer.read().decode("utf-8", "replace")
-    connection.close()
-    return answer.status, text, answer.headers
-
-
-class Page:
-    """What a page does, without a browser."""
-
-    def __init__(self, running: Any, client: str = CLIENT, **more: Any) -> None:
-        self.running = running
-        origin = more.pop("origin", f"http://127.0.0.1:{running.port}")
-        address = f"ws://127.0.0.1:{running.port}/{running.token}/ws?client={client}"
-        self._open = contextlib.ExitStack()
-        wanted = connect(more.pop("address", address), origin=origin, open_timeout=20, max_size=None)
-        self.socket = self._open.enter_context(wanted)
-        self.state: dict[str, Any] = {}
-
-    def send(self, **message: Any) -> None:
-        self.socket.send(json.dumps(message))
-
-    def hear(self, wanted: str, seconds: float = 60, **more: Any) -> dict[str, Any]:
-        """The next message of a kind with these entries."""
-        until = time.monotonic() + seconds
-        while True:
-            message = json.loads(self.socket.recv(timeout=max(0.1, until - time.monotonic())))
-            if message["tell"] == "state":
-                self.state = message
-            if message["tell"] == wanted and all(message.get(name) == value for name, value in more.items()):
-                return message
-
-    def until(self, condition: Any) -> dict[str, Any]:
-        while not condition(self.state):
-            self.hear("state")
-        return self.state
-
-    def close(self) -> None:
-        self._open.close()
-
-
-@contextlib.contextmanager
-def page(running: Any, client: str = CLIENT) -> Iterator[Page]:
-    found = Page(running, client)
-    found.hear("pen")
-    try:
-        yield found
-    finally:
-        found.close()
 
 
 @pytest.fixture(scope="module")
@@ -305,6 +237,22 @@ def test_ending_in_the_middle_of_a_lesson_keeps_it(moment, tmp_path, monkeypatch
         writer.hear("state")
         running.stop()
     assert Learner.load(running.kept).classes_[-1] == "7"
+
+
+def test_a_disk_that_is_full_at_the_end_loses_nothing(moment, tmp_path, monkeypatch, capsys):
+    (tmp_path / "rescue").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "rescue"))
+    gone = tmp_path / "file" / "own.bayspike"
+    (tmp_path / "file").write_bytes(b"where the folder should be")
+    with served(moment, save=gone) as (running, _), page(running) as writer:
+        writer.send(do="draw", strokes=SEVEN)
+        writer.send(do="teach", word="7")
+        assert "cannot be written" in writer.hear("note", kind="problem")["text"]
+        writer.until(lambda state: state.get("lesson") is None and len(state.get("history", [])) == 2)
+        assert writer.state["kept"] is False
+    assert running.kept.parent == tmp_path / "rescue"
+    assert Learner.load(running.kept).classes_[-1] == "7"
+    assert "cannot be written" in capsys.readouterr().err
 
 
 def test_events_from_a_socket_are_watched_in_windows(tmp_path):

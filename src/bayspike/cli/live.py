@@ -85,10 +85,11 @@ class Live:
 
         torch.set_num_threads(1)  # small products gain nothing from more, and a recording must not depend on it
         check_place(self.save, self.model, self.force)
+        recorder = Recorder(self.record)
+        listening = None if self.listen is None else listen_on(self.listen)
         settings = Settings(self.coverage, self.confidence)
         moment, path = self._first(settings)
-        listening = None if self.listen is None else listen_on(self.listen)
-        session = Session(moment, settings, Recorder(self.record), self.save, path)
+        session = Session(moment, settings, recorder, self.save, path)
         running = Running(session, self.port, Sources(self.stdin, listening))
 
         def ready() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from bayspike.storage.files import plain_numbers
 
-LONGEST_QUEUE = 2000  # messages that a page may be behind before it is let go
+LONGEST_QUEUE = 4000  # messages that a page may be behind before it is let go
 
 
 class Line:

@@ -10,7 +10,10 @@ DEFAULT = f"live{ENDING}"
 
 def check_place(save: Path | None, model: Path | None, force: bool) -> None:
     """Before anything is learnt: a file of another learner is not to be written over by a slip."""
-    if save is None or force or not save.exists():
+    if save is None or not save.exists():
+        return
+    require(not save.is_dir(), f"{save} is a folder: name a file for --save.")
+    if force:
         return
     same = model is not None and model.exists() and save.samefile(model)
     require(

@@ -36,21 +36,21 @@ _FRESH = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 class Recorder:
-    """Writes one line after the other. Without a path it does nothing."""
+    """Writes one line after the other from `begin` on. Without a path it does nothing."""
 
     def __init__(self, path: Path | None) -> None:
         self.path, self._handle = path, -1
-        if path is None:
-            return
-        try:
-            make_folder(path.parent)
-            self._handle = os.open(path, _FRESH, 0o600)  # what a person drew is nobody else's business
-        except FileExistsError as error:
-            raise UserError(f"{path} exists: name another file for the recording.") from error
-        except OSError as error:
-            raise UserError(f"{path} cannot be written ({reason(error)}): choose another place.") from error
+        require(path is None or not os.path.lexists(path), f"{path} exists: name another file for the recording.")
 
     def begin(self, state: LearnerState, about: str, settings: Settings) -> None:
+        """Make the file, and write down what everything began with."""
+        if self.path is None:
+            return
+        try:
+            make_folder(self.path.parent)
+            self._handle = os.open(self.path, _FRESH, 0o600)  # what a person drew is nobody else's business
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be written ({reason(error)}): choose another place.") from error
         self._write(
             {
                 "kind": KIND,

@@ -65,6 +65,7 @@ class Running:
 
     async def serve(self, on_ready: Callable[[], None] | None = None) -> Path | None:
         loop = asyncio.get_running_loop()
+        self._session.open()
         serving = asyncio.create_task(self._server.serve([self._socket]))
         while not self._server.started and not serving.done():
             await asyncio.sleep(0.01)

@@ -22,7 +22,8 @@ from bayspike.learner.file import ENDING, load_state, save_state
 from bayspike.live.chip import chip_archive
 from bayspike.live.hub import Hub, Line
 from bayspike.live.inputs import of_file
-from bayspike.live.session import Session, unexpected
+from bayspike.live.session import Session
+from bayspike.live.wishes import unexpected
 from bayspike.storage.files import parse_json
 
 KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}

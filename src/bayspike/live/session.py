@@ -6,7 +6,8 @@ answered by the learner as it was before, whole.
 """
 
 import asyncio
-import traceback
+import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -17,8 +18,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from bayspike.errors import UserError, require, require_range
-from bayspike.learner.examples import check_name
+from bayspike.errors import UserError, require
 from bayspike.learner.file import save_state
 from bayspike.learner.state import LearnerState
 from bayspike.learner.tasks import BatchNote
@@ -32,12 +32,13 @@ from bayspike.live.moments import OWN, RIVALS, Moment, Settings, begin, facts
 from bayspike.live.playing import Playing
 from bayspike.live.recording import Recorder
 from bayspike.live.showing import input_message, neuron_message, step_message, tray_message
+from bayspike.live.wishes import number_of, unexpected, word_of
 from bayspike.seeds import generator_for
 
 T = TypeVar("T")
 Tell = Callable[[dict[str, Any]], None]
 PACE, SLOWEST, FASTEST = 25.0, 1.0, 200.0  # time-steps a second
-MOST_STEPS = 2000  # of the signal being shown that a page gets again when it is reloaded
+MOST_STEPS = 1000  # of the signal being shown that a page gets again when it is reloaded
 LAST_LESSON = 60.0  # seconds for which the end of a lesson is waited for when the page is closed
 
 
@@ -70,7 +71,10 @@ class Session:
         self._window: list[Tensor] = []
         self._number = 0  # of the moment that watches it
         self._shown = 0  # samples so far
-        recorder.begin(moment.state, moment.about, settings)
+
+    def open(self) -> None:
+        """The first page may come: from now on everything is recorded."""
+        self._recorder.begin(self.now.state, self.now.about, self.settings)
 
     @property
     def now(self) -> Moment:
@@ -124,10 +128,8 @@ class Session:
         await self.ask(Input("picture", picture_of_strokes(message.get("strokes"), (height, width)), "the drawing"))
 
     async def _on_sample(self, message: Mapping[str, Any]) -> None:
-        """The next example in an order of its own; of one class where that is asked for."""
+        """Another example every time, in an order of its own."""
         found, judged = to_show(self.now.state)
-        wanted = str(message.get("class") or "")
-        found = [each for each in found if not wanted or each[1] == wanted]
         require(len(found) > 0, "the learner's file holds no example to show: draw one, or drop a file.")
         self._shown += 1
         generator = generator_for(0, "live", "sample", self._shown)
@@ -143,7 +145,7 @@ class Session:
 
     async def _on_add(self, message: Mapping[str, Any]) -> None:
         """Put the input on screen into the lesson being prepared."""
-        word = _word(message)
+        word = word_of(message)
         given = self._current()
         given.example(self.now.state.recipe.encoding)  # refuses what cannot be taught
         require(all(each is not given for each, _ in self.tray), "it is in the lesson already: draw another.")
@@ -163,7 +165,7 @@ class Session:
         self._require_no_lesson()
         lesson = list(self.tray)
         if not lesson:
-            lesson = [(self._current(), _word(message))]
+            lesson = [(self._current(), word_of(message))]
         examples, words = [each for each, _ in lesson], [word for _, word in lesson]
         given = read_lesson(self.now, examples, words)  # refuses what cannot be taught
         self.lesson = {"name": given.name, "batch": 0, "batches": 0, "phase": "learning"}
@@ -177,21 +179,21 @@ class Session:
         self._save, self._model, self._kept_state = self._homes.pop(
             left, (self._save, self._model, self._kept_state)
         )  # that of the learner which a loaded one had replaced
-        self._recorder.undone(self.now)
         self._autosave()
         self.tell(self.snapshot())
         self.note(f"Undone: {undone.about}. The learner is what it was before, bit for bit.")
+        self._recorder.undone(self.now)
 
     async def _on_save(self, message: Mapping[str, Any]) -> None:
         self.note(f"The learner is in {self.save()}.")
         self.tell(self.snapshot())
 
     async def _on_pace(self, message: Mapping[str, Any]) -> None:
-        self.pace = _number(message, "steps a second", SLOWEST, FASTEST)
+        self.pace = number_of(message, "steps a second", SLOWEST, FASTEST)
         self.tell(self.snapshot())
 
     async def _on_confidence(self, message: Mapping[str, Any]) -> None:
-        self.settings = replace(self.settings, confidence=_number(message, "confidence", 0, 1))
+        self.settings = replace(self.settings, confidence=number_of(message, "confidence", 0, 1))
         self.tell(self.snapshot())
 
     def neuron(self, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -282,9 +284,9 @@ class Session:
             self.history.add(moment)
             taught = {id(each) for each, _ in lesson}
             self.tray = [each for each in self.tray if id(each[0]) not in taught]
-            self._recorder.taught(examples, words, moment)
             self._autosave()
             self.note(f"Learnt: {moment.about}.")
+            self._recorder.taught(examples, words, moment)
         except UserError as error:
             self.note(str(error), "problem")
         except Exception as error:  # the learner stays what it was
@@ -309,12 +311,12 @@ class Session:
             moment = await self._run(self._hands, partial(begin, state, f"{name}, loaded", self.settings))
             await self._stop_playing()
             self.history.add(moment)
-            self._recorder.loaded(moment)
             self.tray, self.given, self._messages, self._flowing = [], None, [], None
             self._homes[self.history.number] = (self._save, self._model, self._kept_state)
             self._save, self._model, self._kept_state = None, Path(name), state
             self.tell({"tell": "clear"})
             self.note(f"{name} is loaded; Undo brings the other learner back.")
+            self._recorder.loaded(moment)
         finally:
             self.lesson = None
             self.tell(self.snapshot())
@@ -346,8 +348,14 @@ class Session:
         self._recorder.close()
         self._eyes.shutdown(wait=False, cancel_futures=True)
         self._hands.shutdown(wait=False, cancel_futures=True)
-        unkept = not self._is_kept() or (self._save is not None and not self._save.exists())
-        return self.save() if unkept else None
+        if self._is_kept() and (self._save is None or self._save.exists()):
+            return None
+        try:
+            return self.save()
+        except UserError as error:  # a full disk, a folder that has gone: anywhere is better than nowhere
+            print(f"bayspike: {error}", file=sys.stderr)
+            self._save = free_place(Path(tempfile.gettempdir()) / "rescued.bayspike")
+            return self.save()
 
     def _is_kept(self) -> bool:
         return self.now.state is self._kept_state
@@ -368,25 +376,3 @@ class Session:
 
     def _require_no_lesson(self) -> None:
         require(self.lesson is None, "a lesson is under way: wait for its end.")
-
-
-def unexpected(error: Exception) -> str:
-    """A fault of our own: where it came from goes to the terminal, a sentence to the page."""
-    traceback.print_exception(error)
-    return f"Something went wrong ({type(error).__name__}: {error}); the terminal says where."
-
-
-def _word(message: Mapping[str, Any]) -> str:
-    word = message.get("word")
-    require(isinstance(word, str) and bool(word.strip()), "say what it is: the name of a class, for instance 7.")
-    name = str(word).strip()
-    check_name(name)
-    return name
-
-
-def _number(message: Mapping[str, Any], name: str, low: float, high: float) -> float:
-    value = message.get("value")
-    require(isinstance(value, int | float) and not isinstance(value, bool), f"{name} must be a number.")
-    assert isinstance(value, int | float)
-    require_range(name, value, low, high)
-    return float(value)
