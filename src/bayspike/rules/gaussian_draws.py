@@ -14,7 +14,6 @@ from torch import Tensor
 from bayspike.posteriors import draws
 from bayspike.rules.base import row_blocks
 
-MANY = 2**22  # traces above which their squares are not kept for the update
 PART = 2**17  # traces that stay in the cache with their squares
 
 
@@ -47,9 +46,6 @@ class SampledPotential:
     scratch: Scratch
 
     def __call__(self, pre: Tensor) -> Tensor:
-        return self._by_parts(pre) if pre.numel() > MANY else self._at_once(pre)
-
-    def _at_once(self, pre: Tensor) -> Tensor:
         squares = self.scratch.squares
         if squares is None or squares.shape != pre.shape:
             squares = torch.empty_like(pre)
@@ -65,16 +61,20 @@ class SampledPotential:
         noise = draws.normal(potential.shape, potential, self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
-    def _by_parts(self, pre: Tensor) -> Tensor:
-        """The same for the many rows of a convolution: squares are made, used and forgotten within the cache."""
-        potential, inverse = pre @ self.mean.T, self.precision.reciprocal()
-        variance = torch.empty_like(potential)
-        few = max(1, PART // pre.shape[1])
-        squares = pre.new_empty(few, pre.shape[1])
-        for rows, out in zip(pre.split(few), variance.split(few), strict=True):
+    def of_rows(self, pre: Tensor) -> Tensor:
+        """The same for the many rows of a convolution, a part at a time: all but the potential stays in the cache.
+
+        Every place has a draw of its own: right for each, and independent between them, though they share a kernel.
+        """
+        few = max(16, PART // pre.shape[1])
+        inverse = self.precision.reciprocal()
+        potential = pre.new_empty(len(pre), len(self.mean))
+        squares, spread = pre.new_empty(few, pre.shape[1]), pre.new_empty(few, len(self.mean))
+        for rows, out in zip(pre.split(few), potential.split(few), strict=True):
+            torch.mm(rows, self.mean.T, out=out)
             here = torch.mul(rows, rows, out=squares[: len(rows)])
-            torch.mm(here, inverse.T, out=out)
+            variance = torch.mm(here, inverse.T, out=spread[: len(rows)])
             if self.rounding > 0:
-                out.add_(here.sum(dim=1, keepdim=True), alpha=self.rounding)
-        noise = draws.normal(potential.shape, potential, self.generator)
-        return potential.addcmul_(variance.sqrt_(), noise)
+                variance.add_(here.sum(dim=1, keepdim=True), alpha=self.rounding)
+            out.addcmul_(variance.sqrt_(), draws.normal(out.shape, out, self.generator))
+        return potential

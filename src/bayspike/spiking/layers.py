@@ -25,7 +25,8 @@ from bayspike.spiking.neurons import Neuron, NeuronState
 class Drive(Protocol):
     """Synapses as the forward pass sees them: traces `(rows, pre)` in, synaptic potential `(rows, neurons)` out.
 
-    Rows are examples, or for a convolution the places of all examples, one example after the other.
+    Rows are examples, or for a convolution the places of all examples, one example after the other. A drive that has a
+    better way with so many rows may offer it as `of_rows`.
     """
 
     def __call__(self, pre: Tensor) -> Tensor: ...
@@ -152,7 +153,8 @@ def step(
     `spare`: memory for the new traces, see `Filter.step`; `room`: for the rows that are multiplied, see `Layer.gather`.
     """
     neuron, pre = layer.neuron, layer.gather(state.synapses.trace, room)
-    potential = drive(pre).view(state.refractory.shape).sub_(state.refractory)
+    driven = drive(pre) if layer.places == 1 else getattr(drive, "of_rows", drive)(pre)
+    potential = driven.view(state.refractory.shape).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = spikes_in if layer.inlet is None else layer.inlet(spikes_in)
     if layer.recurrent:

@@ -73,10 +73,9 @@ def times_windows(maps: Maps, flat: Tensor, factors: Tensor, size: int) -> Tenso
     high, wide = smaller.height * size, smaller.width * size
     whole[..., high:, :, :] = 0
     whole[..., wide:, :] = 0
-    by_window = smaller.view(factors)
-    for down in range(size):
-        for across in range(size):
-            whole[..., down:high:size, across:wide:size, :] *= by_window
+    across = smaller.view(factors).repeat_interleave(size, dim=-2)  # long runs: short ones cost more than they multiply
+    kept = whole[..., :high, :wide, :].unflatten(-3, (smaller.height, size))
+    kept.mul_(across.unsqueeze(-3))
     return flat
 
 
