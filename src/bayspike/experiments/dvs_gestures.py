@@ -13,7 +13,7 @@ from bayspike.runs.plan.experiment import Experiment, PaperData, Preset, Publish
 # by studies/events.py (bayes, sgd), the others on simulated users. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {},
-    "sgd": {"lr": 0.12, "init_scale": 3.0},
+    "sgd": {"lr": 0.06},
     "ste": {"lr": 2.0, "init_scale": 3.0, "network.threshold": 1.0},
     "bayes-binary": {"lr": 30.0, "sampling": "neuron", "network.threshold": 1.0},
 }
@@ -36,8 +36,8 @@ STAND_IN_TUNED: dict[str, dict[str, Any]] = {
 _METHODS = ("sgd", "bayes", "ste", "bayes-binary")
 _OFFLINE = {"replay": "none", "coreset_share": 0.0, "anneal": 0.98}
 _READOUT = {"readout_scale": 48.0}  # few spikes at the start of a signal must suffice
-NETWORK = {"hidden": (256,), "synapse_decay": 0.8, "membrane_decay": 0.9, "threshold": 0.5, "readout_scale": 24.0}
-AUGMENT = "shift=2"
+NETWORK = {"hidden": (256,), "synapse_decay": 0.5, "membrane_decay": 0.5, "threshold": 1.0, "readout_scale": 48.0}
+AUGMENT = "shift=3"
 DATA = {"bin_ms": 20, "test_time": 75}
 _GENUINE: dict[str, Any] = {"time": 25, "options": {**DATA, "foreign_users": "all"}}
 
