@@ -12,7 +12,7 @@ from bayspike.runs.plan.experiment import Experiment, Preset
 # Hyper-parameters that differ from the rules' own defaults, by method; chosen on held-out training recordings by
 # studies/tune.py, those of bayes, sgd and ewc by studies/events.py. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {},  # natural units
+    "bayes": {"carry": 2.0, "training.anneal": 0.9},  # natural units
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 1.0},
     "sgd": {"lr": 0.06},
     "ste": {"lr": 2.0, "init_scale": 3.0, "network.threshold": 1.0},
