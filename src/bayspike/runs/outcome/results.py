@@ -14,7 +14,16 @@ from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
 from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
-from bayspike.metrics import LOIHI, Population, accuracy, detect_foreign, ece, energy_over_time, summarise_continual
+from bayspike.metrics import (
+    LOIHI,
+    Population,
+    accuracy,
+    chance_ece,
+    detect_foreign,
+    ece,
+    energy_over_time,
+    summarise_continual,
+)
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, Point
@@ -116,6 +125,7 @@ def job_result(
                 "overall": exam.overall._asdict(),
                 "per_task": [scores._asdict() for scores in exam.tasks],
                 "over_time": _over_time(exam, labels),
+                "chance_ece": chance_ece(exam.probabilities[-1]),
             }
             for name, exam in exams.items()
         },
