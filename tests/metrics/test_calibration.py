@@ -3,16 +3,19 @@
 from fractions import Fraction
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 from sklearn.calibration import calibration_curve
 from torch import Tensor
 
 from bayspike.errors import UserError
 from bayspike.metrics import (
     adaptive_ece,
+    chance_ece,
     classwise_ece,
     confidence_histogram,
     ece,
@@ -209,3 +212,15 @@ def test_bad_input_is_refused(probabilities: Tensor, labels: Tensor, words: str)
 def test_bad_number_of_bins_is_refused() -> None:
     with pytest.raises(UserError, match="bins"):
         ece(torch.tensor([[0.5, 0.5]]), torch.tensor([0]), bins=0)
+
+
+def test_the_error_by_chance_is_that_of_a_fair_coin() -> None:
+    """All confidences alike: the mean distance of a binomial share from its mean."""
+    count, p = 50, 0.7
+    probabilities = torch.tensor([[p, 1 - p]], dtype=torch.float64).expand(count, 2)
+    shares = np.arange(count + 1) / count
+    expected = float((binom.pmf(np.arange(count + 1), count, p) * abs(shares - p)).sum())
+    assert chance_ece(probabilities, draws=4000) == pytest.approx(expected, rel=0.05)
+    assert chance_ece(torch.tensor([[1.0, 0.0]] * 20)) == 0
+    with pytest.raises(UserError, match="chance_ece takes"):
+        chance_ece(torch.full((3, 4, 2), 0.5))

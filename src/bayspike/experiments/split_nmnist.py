@@ -13,7 +13,7 @@ from bayspike.runs.plan.experiment import Experiment, Preset
 # a grid (docs/results/tuning-split-nmnist.jsonl), those of bayes, sgd and ewc by studies/events.py; `bayspike tune`
 # does the like. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
-    "bayes": {},  # natural units
+    "bayes": {"carry": 2.0, "training.anneal": 0.9},  # natural units
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 1.0},
     "sgd": {"lr": 0.06},
     "ste": {"lr": 2.0, "init_scale": 3.0, "network.threshold": 1.0},

@@ -7,6 +7,7 @@ cumulative probabilities `(time, batch, classes)` give every measure as a functi
 from bayspike.metrics.calibration import (
     ReliabilityBins,
     adaptive_ece,
+    chance_ece,
     classwise_ece,
     confidence_histogram,
     ece,
@@ -62,6 +63,7 @@ __all__ = [
     "average_accuracy",
     "backward_transfer",
     "brier",
+    "chance_ece",
     "check_labels",
     "check_probabilities",
     "classwise_ece",

@@ -45,6 +45,22 @@ def ece(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Tensor:
     return _error(confidence, right, _equal_width_index(confidence, bins, dtype), bins)
 
 
+def chance_ece(probabilities: Tensor, draws: int = 200, seed: int = 0, bins: int = 10) -> float:
+    """The error that as many examples would show by chance if every confidence were exactly right: `(batch, classes)`.
+
+    An ECE is never below zero, so few examples show one whatever the predictor; one near this value says no more than
+    that nothing speaks against it.
+    """
+    exact = check_probabilities(probabilities, least_dims=2)
+    require(exact.dim() == 2, f"chance_ece takes probabilities (batch, classes), not {tuple(exact.shape)}.")
+    confidence = exact.amax(-1).cpu()
+    generator = torch.Generator().manual_seed(seed)
+    right = torch.rand(draws, len(confidence), generator=generator, dtype=confidence.dtype) < confidence
+    index = _equal_width_index(confidence, bins, probabilities.dtype)
+    values, index = (each.expand(draws, -1) for each in (confidence, index))
+    return float(_error(values, right.to(confidence.dtype), index, bins).mean())
+
+
 def adaptive_ece(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Tensor:
     """The same with bins that hold equally many examples instead of being equally wide.
 

@@ -17,6 +17,7 @@ from bayspike.learning.batch import posteriors
 from bayspike.metrics import (
     LOIHI,
     Population,
+    chance_ece,
     compare_scores,
     detect_foreign,
     energy_over_time,
@@ -127,6 +128,7 @@ def job_result(
                 "overall": exam.overall._asdict(),
                 "per_task": [scores._asdict() for scores in exam.tasks],
                 "over_time": exam.course,
+                "chance_ece": chance_ece(exam.final),
             }
             for name, exam in exams.items()
         },

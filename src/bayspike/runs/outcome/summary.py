@@ -140,6 +140,8 @@ def _scores(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, A
     tasks = range(len(finals[0]["per_task"]))
     over_time = [final.get("over_time") for final in finals]  # a result of version 0.2 has none
     worst = {} if not all(over_time) else {"worst_ece": spread([worst_ece(each["ece"]) for each in over_time if each])}
+    if all("chance_ece" in final for final in finals):
+        worst["chance_ece"] = spread([final["chance_ece"] for final in finals])
     return worst | {
         name: {
             **_each_seed([final["overall"][name] for final in finals]),
