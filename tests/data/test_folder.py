@@ -160,6 +160,7 @@ def test_the_view_reads_a_single_file_as_the_folder_was(tmp_path):
             writers.aedat2(tmp_path / name / f"{number}.aedat", writers.random_events(50, 30, seed=label, span=8000))
     data = load(tmp_path, time=4, crop=[0, 2, 20, 10], downsample=2, test_share=0.5)
     about = {"name": data.name, "time": 4, "inputs": data.train.inputs, "data": {}, "view": dict(data.view)}
+    about["sample_shape"] = list(data.sample_shape)
     spikes = spikes_of_file(tmp_path / "b" / "0.aedat", about, torch.Generator())
     label = int((data.train.labels == 1).nonzero()[0])
     assert torch.equal(spikes, data.train.spikes(torch.tensor([label]), torch.Generator())[:, 0])

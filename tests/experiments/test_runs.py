@@ -99,7 +99,7 @@ def test_summary_holds_what_is_promised(run: Path) -> None:
     assert list(summary["methods"]) == [method["label"] for method in config["methods"]]
     for scores in summary["methods"].values():
         for measure in ("accuracy", "ece", "nll", "brier"):
-            assert set(scores[measure]) == {"mean", "std", "per_task"}
+            assert set(scores[measure]) == {"mean", "std", "seeds", "per_task"}
             assert (scores[measure]["std"] is None) == (len(config["seeds"]) == 1)
         for key in ("predictor", "parameters", "memory_bytes", "coreset_examples", "presentations", "seconds", "seeds"):
             assert scores[key] is not None, key
