@@ -123,7 +123,8 @@ def test_a_step_of_the_gaussian_rule_is_its_equation(monkeypatch: pytest.MonkeyP
 
 def _of_example(gradient: LocalGradient, example: int) -> Tensor:
     rows = slice(example * gradient.places, (example + 1) * gradient.places)
-    return gradient.delta[rows].T @ gradient.pre[rows]
+    assert gradient.patches is not None
+    return gradient.delta[rows].T @ gradient.patches(gradient.pre[example : example + 1])
 
 
 def test_one_kernel_is_drawn_for_all_places_and_examples() -> None:
@@ -162,7 +163,7 @@ def test_kernels_of_each_repetition_are_its_own(samples: int) -> None:
 
 
 def test_rooms_are_used_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, data = RULES["sgd"], Bars(16, 0)
+    rule, data = RULES["ewc"], Bars(16, 0)
     network = build(config(rule))
     results, with_rooms = [], loop.step
     for keep in (True, False):

@@ -106,6 +106,7 @@ class GaussianVI:
 
     binary = False
     needs_fisher = False
+    by_means = True
 
     def __post_init__(self) -> None:
         require(

@@ -151,7 +151,7 @@ class LayerStep(NamedTuple):
     """What one time-step of one layer leaves behind."""
 
     state: NeuronState
-    pre: Tensor  # traces that drove it, (batch · places, pre)
+    pre: Tensor  # traces that drove it, (batch · places, pre); or (batch, traces), see `step`
     potential: Tensor  # u, (batch, neurons)
     spikes: Tensor  # s, (batch, neurons), in the layer's dtype
 
@@ -163,15 +163,19 @@ def step(
     drive: Drive,
     spare: TraceState | None = None,
     room: Tensor | None = None,
+    rows: bool = True,
 ) -> LayerStep:
     """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step.
 
     `spare`: memory for the new traces, see `Filter.step`; `room`: for the rows that are multiplied, see `Layer.gather`.
+    Without `rows` the result has the traces of a convolution themselves, where its drive can do without rows.
     """
-    neuron, pre = layer.neuron, layer.gather(state.synapses.trace, room)
+    neuron, pre = layer.neuron, state.synapses.trace
     if layer.places > 1 and isinstance(drive, OfMaps):
-        driven = drive.of_maps(layer, state.synapses.trace)
+        driven = drive.of_maps(layer, pre)
+        pre = layer.gather(pre, room) if rows else pre
     else:
+        pre = layer.gather(pre, room)
         driven = drive(pre)
     potential = driven.view(state.refractory.shape).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
