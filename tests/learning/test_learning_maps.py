@@ -11,7 +11,7 @@ from bayspike.learning.batch import init_states, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.posteriors import draws
 from bayspike.predict.predictors import Committee, Point
-from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule, gaussian_draws
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule
 from bayspike.rules.gaussian_draws import SampledWeights
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import NetworkConfig, build
@@ -123,7 +123,8 @@ def test_a_step_of_the_gaussian_rule_is_its_equation(monkeypatch: pytest.MonkeyP
 
 def _of_example(gradient: LocalGradient, example: int) -> Tensor:
     rows = slice(example * gradient.places, (example + 1) * gradient.places)
-    return gradient.delta[rows].T @ gradient.pre[rows]
+    assert gradient.patches is not None
+    return gradient.delta[rows].T @ gradient.patches(gradient.pre[example : example + 1])
 
 
 def test_one_kernel_is_drawn_for_all_places_and_examples() -> None:
@@ -136,20 +137,33 @@ def test_one_kernel_is_drawn_for_all_places_and_examples() -> None:
     assert torch.equal(drive(rows), drive(rows)[:1].expand(20, 3))
 
 
-def test_potentials_of_rows_have_the_moments_of_their_patches(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_potentials_have_the_moments_of_their_patches() -> None:
     """Drawn at the neurons every place has its own draw, of the mean and variance of its patch."""
     rule = GaussianVI(lr=1.0, temperature=0.0, prior_precision=4.0)
-    state = rule.init((3, 8), torch.Generator().manual_seed(0))
-    rows = torch.rand(50, 8, generator=torch.Generator().manual_seed(2))
-    monkeypatch.setattr(gaussian_draws, "PART", 8 * 16)
-    drawn = rule.drive(state, torch.Generator().manual_seed(1)).of_rows(rows)  # type: ignore[attr-defined]
-    generator = torch.Generator().manual_seed(1)
-    noise = torch.cat([draws.normal((len(part), 3), rows, generator) for part in rows.split(16)])
-    torch.testing.assert_close(drawn, rows @ state.mean.T + noise * (rows.square().sum(1, keepdim=True) / 4).sqrt())
+    layer = build(config(rule, "3c3s2-4"), F64).layers[0]
+    state = rule.init(layer.shape, torch.Generator().manual_seed(0))
+    mean, precision = state.mean.double(), 1 + torch.rand(layer.shape, dtype=F64)
+    drive = rule.drive(state._replace(mean=mean, precision=precision), torch.Generator().manual_seed(1))
+    traces = torch.rand(5, layer.traces, dtype=F64)
+    rows = layer.gather(traces)
+    noise = draws.normal((5, layer.neurons), traces, torch.Generator().manual_seed(1))
+    spread = (rows.square() @ precision.reciprocal().T).sqrt().view(5, -1)
+    expected = (rows @ mean.T).view(5, -1) + noise * spread
+    torch.testing.assert_close(drive.of_maps(layer, traces), expected)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("samples", [1, 2])
+def test_kernels_of_each_repetition_are_its_own(samples: int) -> None:
+    rule = GaussianVI(lr=1.0, temperature=0.0, prior_precision=4.0, sampling="synapse", samples=samples)
+    layer = build(config(rule, "3c3-4")).layers[0]
+    drive = rule.drive(rule.init(layer.shape, torch.Generator().manual_seed(0)), torch.Generator().manual_seed(1))
+    traces = torch.rand(4, layer.traces)
+    by_rows = drive(layer.gather(traces)).view(4, -1)
+    torch.testing.assert_close(drive.of_maps(layer, traces), by_rows)  # type: ignore[attr-defined]
 
 
 def test_rooms_are_used_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule, data = RULES["sgd"], Bars(16, 0)
+    rule, data = RULES["ewc"], Bars(16, 0)
     network = build(config(rule))
     results, with_rooms = [], loop.step
     for keep in (True, False):

@@ -11,7 +11,7 @@ from bayspike.spiking import local
 from bayspike.spiking.convolution import fan_out_from_below
 from bayspike.spiking.local import local_gradient
 from bayspike.spiking.maps import Maps, times_windows, window_sums
-from bayspike.spiking.network import Network, NetworkConfig, Weights, build, network_step, unroll
+from bayspike.spiking.network import Network, NetworkConfig, Weights, build, network_step, step, unroll
 
 F64 = torch.float64
 TIME, BATCH, CLASSES = 8, 5, 3
@@ -53,6 +53,7 @@ def test_spikes_and_gradients_equal_torch_and_per_example_autograd(name: str, mo
     for t in range(TIME):
         expected = reference.step(as_maps(name, spikes[t]))
         steps = network_step(network, states, spikes[t], drives)
+        before, came = states, [spikes[t], *(done.spikes for done in steps)]
         states, arriving = tuple(done.state for done in steps), spikes[t]
         for index, (layer, done, (trace, refractory, emitted)) in enumerate(
             zip(network.layers, steps, expected, strict=True)
@@ -65,8 +66,8 @@ def test_spikes_and_gradients_equal_torch_and_per_example_autograd(name: str, mo
 
             def loss(matrix: Tensor, one: Tensor, off: Tensor, target: Tensor, layer=layer) -> Tensor:
                 distance = potential(layer, matrix, one.unsqueeze(0))[0] - off - layer.neuron.threshold
-                step = torch.sigmoid(4.0 / layer.neuron.threshold * distance)
-                return readout_loss(layer, (distance > 0).to(F64) + step - step.detach(), target)
+                smooth = torch.sigmoid(4.0 / layer.neuron.threshold * distance)
+                return readout_loss(layer, (distance > 0).to(F64) + smooth - smooth.detach(), target)
 
             each = vmap(grad(loss), in_dims=(None, 0, 0, 0))(weights[index], trace, refractory, targets)
             mean, square = gradient.means()
@@ -75,6 +76,13 @@ def test_spikes_and_gradients_equal_torch_and_per_example_autograd(name: str, mo
             weighed = (evidence.view(-1, 1, 1) * each.square()).mean(0)
             torch.testing.assert_close(square, weighed, atol=1e-11, rtol=1e-9)
             torch.testing.assert_close(gradient.mean_square(), each.square().mean(0), atol=1e-11, rtol=1e-9)
+            if layer.places > 1:  # the same from traces, whose rows are made a few examples at a time
+                alone = step(layer, before[index], came[index], drives[index], rows=False)
+                few, _ = local_gradient(layer, alone, drives[index], came[index], targets, evidence.unsqueeze(1))
+                assert few.patches is not None
+                for one, other in zip((few.mean(), *few.means()), (mean, mean, square), strict=True):
+                    torch.testing.assert_close(one, other)
+                torch.testing.assert_close(few.add_mean_to(mean.clone(), keep=0.5, rate=3.0), 3.5 * mean)
             seen = layer.read(done.spikes)
             torch.testing.assert_close(probabilities, torch.softmax(seen @ layer.readout.T, dim=1))
             active += int((each != 0).sum())

@@ -140,13 +140,14 @@ def _present(
     rule = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)  # by the last layer
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
+    rows = not getattr(rule, "by_means", False)
     rooms: list[Tensor | None] = [None] * len(neurons)  # of rows that were multiplied, used again at the next step
     for t, (frame, prediction) in enumerate(zip(frames(spikes, targets.dtype), predicted, strict=True)):
         arriving = frame.repeat(rule.samples, 1) if rule.samples > 1 else frame
         for index, layer in enumerate(network.layers):
             drive = rule.drive(states[index], generator)
-            done = step(layer, neurons[index], arriving, drive, spares[index], rooms[index])
-            rooms[index] = done.pre if layer.places > 1 else None
+            done = step(layer, neurons[index], arriving, drive, spares[index], rooms[index], rows)
+            rooms[index] = done.pre if rows and layer.places > 1 else None
             spares[index], neurons[index] = neurons[index].synapses, done.state  # old traces serve this step yet
             gradient, probabilities = local_gradient(layer, done, drive, arriving, targets, evidence)
             if t >= burn_in:

@@ -11,7 +11,8 @@ state it is given: the old state is spent.
 
 To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
 `rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`); with `at(pace)` it may have
-units of its own.
+units of its own; with `by_means = True` it says that `mean`, `means` and `add_mean_to` are all that it asks of the
+gradient of a convolution, whose rows are then made a few examples at a time.
 """
 
 import math

@@ -105,6 +105,7 @@ class GaussianVI:
 
     binary = False
     needs_fisher = False
+    by_means = True
 
     def __post_init__(self) -> None:
         require(

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from bayspike.posteriors import draws
 from bayspike.rules.base import row_blocks
-
-PART = 2**17  # traces that stay in the cache with their squares
+from bayspike.spiking.layers import Layer
 
 
 class Scratch(NamedTuple):
@@ -33,6 +32,12 @@ class SampledWeights(NamedTuple):
         samples, neurons, fan_in = self.matrices.shape
         repeated = pre.view(samples, -1, fan_in)
         return torch.bmm(repeated, self.matrices.transpose(1, 2)).view(-1, neurons)
+
+    def of_maps(self, layer: Layer, traces: Tensor) -> Tensor:
+        """One kernel for all places and all examples of a repetition."""
+        parts = traces.chunk(len(self.matrices))
+        done = [layer.product(part, matrix) for part, matrix in zip(parts, self.matrices, strict=True)]
+        return done[0] if len(done) == 1 else torch.cat(done)
 
 
 @dataclass
@@ -61,20 +66,13 @@ class SampledPotential:
         noise = draws.normal(potential.shape, potential, self.generator)
         return potential.addcmul_(variance.sqrt_(), noise)
 
-    def of_rows(self, pre: Tensor) -> Tensor:
-        """The same for the many rows of a convolution, a part at a time: all but the potential stays in the cache.
+    def of_maps(self, layer: Layer, traces: Tensor) -> Tensor:
+        """The same for a convolution, which is faster than its rows.
 
         Every place has a draw of its own: right for each, and independent between them, though they share a kernel.
         """
-        few = max(16, PART // pre.shape[1])
+        potential = layer.product(traces, self.mean)
         inverse = self.precision.reciprocal()
-        potential = pre.new_empty(len(pre), len(self.mean))
-        squares, spread = pre.new_empty(few, pre.shape[1]), pre.new_empty(few, len(self.mean))
-        for rows, out in zip(pre.split(few), potential.split(few), strict=True):
-            torch.mm(rows, self.mean.T, out=out)
-            here = torch.mul(rows, rows, out=squares[: len(rows)])
-            variance = torch.mm(here, inverse.T, out=spread[: len(rows)])
-            if self.rounding > 0:
-                variance.add_(here.sum(dim=1, keepdim=True), alpha=self.rounding)
-            out.addcmul_(variance.sqrt_(), draws.normal(out.shape, out, self.generator))
-        return potential
+        variance = layer.product(traces.square(), inverse.add_(self.rounding) if self.rounding > 0 else inverse)
+        noise = draws.normal(potential.shape, potential, self.generator)
+        return potential.addcmul_(variance.clamp_min_(0).sqrt_(), noise)

@@ -35,6 +35,7 @@ class SGD:
     binary = False
     samples = 1
     needs_fisher = False
+    by_means = True
 
     def __post_init__(self) -> None:
         require_range("lr", self.lr, 0)

@@ -40,6 +40,7 @@ class SI:
     binary = False
     samples = 1
     needs_fisher = False
+    by_means = True
 
     def __post_init__(self) -> None:
         require_range("lr", self.lr, 0)

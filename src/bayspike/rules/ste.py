@@ -31,6 +31,7 @@ class STE:
     binary = True
     samples = 1
     needs_fisher = False
+    by_means = True
 
     def __post_init__(self) -> None:
         require_range("lr", self.lr, 0)

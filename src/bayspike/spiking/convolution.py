@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
+from torch.nn.functional import conv2d, pad
 
 from bayspike.errors import require
 from bayspike.spiking.layers import Layer
@@ -81,6 +81,12 @@ class Convolution(Layer):
             return patches.reshape(rows)
         room.view(patches.shape).copy_(patches)
         return room
+
+    def product(self, traces: Tensor, matrix: Tensor) -> Tensor:
+        side, maps = self.kernel.kernel, self.below.view(traces).permute(0, 3, 1, 2)  # channels last in memory
+        kernels = matrix.view(-1, side, side, self.below.channels).permute(0, 3, 1, 2)
+        done = conv2d(maps, kernels, stride=self.kernel.stride, padding=self.kernel.border)
+        return done.permute(0, 2, 3, 1).reshape(len(traces), self.neurons)
 
     def read(self, spikes: Tensor) -> Tensor:
         return window_sums(self.maps, spikes, self.window)

@@ -11,7 +11,7 @@ its `places`. `gather` makes these rows, `read` says what the read-out sees of t
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import torch
 from torch import Tensor
@@ -25,11 +25,20 @@ from bayspike.spiking.neurons import Neuron, NeuronState
 class Drive(Protocol):
     """Synapses as the forward pass sees them: traces `(rows, pre)` in, synaptic potential `(rows, neurons)` out.
 
-    Rows are examples, or for a convolution the places of all examples, one example after the other. A drive that has a
-    better way with so many rows may offer it as `of_rows`.
+    Rows are examples, or for a convolution the places of all examples, one example after the other. For a
+    convolution a drive may offer a faster way than its rows, see `OfMaps`.
     """
 
     def __call__(self, pre: Tensor) -> Tensor: ...
+
+
+@runtime_checkable
+class OfMaps(Protocol):
+    """A drive that knows how to drive a convolution."""
+
+    def of_maps(self, layer: "Layer", traces: Tensor) -> Tensor:
+        """Traces `(batch, traces)` to potentials `(batch, neurons)`."""
+        ...
 
 
 class Weights(NamedTuple):
@@ -39,6 +48,9 @@ class Weights(NamedTuple):
 
     def __call__(self, pre: Tensor) -> Tensor:
         return pre @ self.matrix.T
+
+    def of_maps(self, layer: "Layer", traces: Tensor) -> Tensor:
+        return layer.product(traces, self.matrix)
 
 
 @dataclass(frozen=True)
@@ -99,6 +111,10 @@ class Layer:
         """The rows `(batch · places, pre)` of traces `(batch, traces)`; `room` is memory that may be used for them."""
         return traces
 
+    def product(self, traces: Tensor, matrix: Tensor) -> Tensor:
+        """The weight matrix times the rows of traces `(batch, traces)`: `(batch, neurons)`."""
+        return traces @ matrix.T
+
     def rows_of(self, spikes: Tensor) -> Tensor:
         """Spikes `(batch, inputs)` as they arrive, in rows as their traces will be."""
         arrived = spikes if self.inlet is None else self.inlet(spikes)
@@ -135,7 +151,7 @@ class LayerStep(NamedTuple):
     """What one time-step of one layer leaves behind."""
 
     state: NeuronState
-    pre: Tensor  # traces that drove it, (batch · places, pre)
+    pre: Tensor  # traces that drove it, (batch · places, pre); or (batch, traces), see `step`
     potential: Tensor  # u, (batch, neurons)
     spikes: Tensor  # s, (batch, neurons), in the layer's dtype
 
@@ -147,13 +163,20 @@ def step(
     drive: Drive,
     spare: TraceState | None = None,
     room: Tensor | None = None,
+    rows: bool = True,
 ) -> LayerStep:
     """One time-step: emit spikes from past traces, then take in `spikes_in` `(batch, inputs)` for the next step.
 
     `spare`: memory for the new traces, see `Filter.step`; `room`: for the rows that are multiplied, see `Layer.gather`.
+    Without `rows` the result has the traces of a convolution themselves, where its drive can do without rows.
     """
-    neuron, pre = layer.neuron, layer.gather(state.synapses.trace, room)
-    driven = drive(pre) if layer.places == 1 else getattr(drive, "of_rows", drive)(pre)
+    neuron, pre = layer.neuron, state.synapses.trace
+    if layer.places > 1 and isinstance(drive, OfMaps):
+        driven = drive.of_maps(layer, pre)
+        pre = layer.gather(pre, room) if rows else pre
+    else:
+        pre = layer.gather(pre, room)
+        driven = drive(pre)
     potential = driven.view(state.refractory.shape).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = spikes_in if layer.inlet is None else layer.inlet(spikes_in)

@@ -16,7 +16,7 @@ is a sum over them, so its square is no product of squares: per-example gradient
     g_b = delta_bᵀ·patches_b        (maps × places)·(places × fan-in)
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -26,7 +26,7 @@ from torch.nn.functional import one_hot
 from bayspike.errors import UserError
 from bayspike.spiking.layers import Drive, Layer, LayerStep
 
-IN_CACHE = 2**18  # numbers of per-example gradients held at once
+IN_CACHE = 2**19  # numbers of patches, or of per-example gradients, held at once
 
 
 class LocalGradient(NamedTuple):
@@ -45,6 +45,9 @@ class LocalGradient(NamedTuple):
     evidence: Tensor | None = None  # what each example counts as evidence, (batch, 1); None: one. See `train_batch`
     places: int = 1
     gather: Callable[[Tensor], Tensor] | None = None  # makes rows of spikes as they arrived; None: they are the rows
+    patches: Callable[[Tensor], Tensor] | None = (
+        None  # makes rows of `pre`, which is `(batch, traces)`; None: it is rows
+    )
 
     @property
     def batch(self) -> int:
@@ -52,6 +55,8 @@ class LocalGradient(NamedTuple):
 
     def mean(self) -> Tensor:
         """Mean gradient over the mini-batch, `(neurons, pre)`."""
+        if self.patches is not None:
+            return self.add_mean_to(self.delta.new_zeros(self.drive_shape))
         return (self.delta.T / self.batch) @ self.pre  # scale the small factor, not the large result
 
     def mean_square(self) -> Tensor:
@@ -65,17 +70,30 @@ class LocalGradient(NamedTuple):
         """
         if self.places == 1:
             return self.mean(), (self.evidence_of_delta().T / self.batch) @ self.pre.square()
-        neurons, fan_in = self.delta.shape[1], self.pre.shape[1]
-        delta, pre = self.delta.view(-1, self.places, neurons), self.pre.view(-1, self.places, fan_in)
+        neurons, fan_in = self.drive_shape
         once = self.delta.new_full((1, self.batch), 1 / self.batch)
         counted = once if self.evidence is None else self.evidence.T / self.batch
         mean, square = self.delta.new_zeros(2, 1, neurons * fan_in)
-        for low in range(0, self.batch, few := max(1, IN_CACHE // (neurons * fan_in))):
-            part = slice(low, low + few)
-            each = torch.bmm(delta[part].transpose(1, 2), pre[part]).view(-1, neurons * fan_in)
+        for part, delta, pre in self._few():
+            apart = delta.view(-1, self.places, neurons).transpose(1, 2), pre.view(-1, self.places, fan_in)
+            each = torch.bmm(*apart).view(-1, neurons * fan_in)
             mean.addmm_(once[:, part], each)
             square.addmm_(counted[:, part], each.square_())
         return mean.view(neurons, fan_in), square.view(neurons, fan_in)
+
+    @property
+    def drive_shape(self) -> tuple[int, int]:
+        """Of the weight matrix."""
+        fan_in = self.pre.shape[1] if self.patches is None else self.patches(self.pre[:1]).shape[1]
+        return int(self.delta.shape[1]), int(fan_in)
+
+    def _few(self) -> Iterator[tuple[slice, Tensor, Tensor]]:
+        """The rows of a few examples at a time, as many as stay in the cache with their gradients."""
+        neurons, fan_in = self.drive_shape
+        few = max(1, IN_CACHE // (fan_in * max(neurons, self.places)))
+        for low in range(0, self.batch, few):
+            part, rows = slice(low, low + few), slice(low * self.places, (low + few) * self.places)
+            yield part, self.delta[rows], self.pre[rows] if self.patches is None else self.patches(self.pre[part])
 
     def squared(self) -> "LocalGradient":
         """Every example's gradient squared element by element: again an outer product, that of the squared factors.
@@ -99,6 +117,10 @@ class LocalGradient(NamedTuple):
 
     def add_mean_to(self, buffer: Tensor, *, keep: float = 1.0, rate: float = 1.0) -> Tensor:
         """buffer ← keep·buffer + rate·mean, inside the product."""
+        if self.patches is not None:
+            for part, delta, pre in self._few():
+                buffer.addmm_(delta.T, pre, beta=1.0 if part.start else keep, alpha=rate / self.batch)
+            return buffer
         return buffer.addmm_(self.delta.T, self.pre, beta=keep, alpha=rate / self.batch)
 
 
@@ -129,6 +151,8 @@ def local_gradient(
     gradient = LocalGradient(delta.view(-1, layer.shape[0]), done.pre, drive, spikes_in, done.spikes, evidence)
     if layer.inlet is not None:
         gradient = gradient._replace(places=layer.places, gather=layer.rows_of)
+        if layer.places > 1 and len(done.pre) == len(targets):  # the traces themselves, see `step`
+            gradient = gradient._replace(patches=layer.gather)
     return gradient, probabilities
 
 
