@@ -33,7 +33,7 @@ class Tune(What):
     trials: int = 20
     """Trials of every method."""
     space: tuple[str, ...] = ()
-    """Ranges other than the usual: ewc.strength=[1e-8,1e-2], network.slope=[1,10] for all, init_scale=none for none."""
+    """Other ranges: 'ewc.strength=[1e-8,1e-2]', 'network.slope=[1,10]' for all, init_scale=none for none."""
     objective: Literal["nll", "accuracy"] = "nll"
     """What is to be best on the validation examples."""
     validation: float = 0.2
