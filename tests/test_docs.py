@@ -165,10 +165,10 @@ def test_documented_commands_on_a_run(command, demo, monkeypatch):
 @pytest.mark.parametrize("command", sorted({c for page in PAGES for c in commands(page)}))
 def test_every_documented_command_is_understood(command, monkeypatch, capsys):
     """Parsed whole, then stopped before it does anything."""
-    from bayspike.cli import data, live, models, predict, run
+    from bayspike.cli import data, live, models, predict, run, tune
 
     seen = []
-    for module in (data, live, models, predict, run):
+    for module in (data, live, models, predict, run, tune):
         for kind in vars(module).values():
             if isinstance(kind, type) and hasattr(kind, "execute"):
                 monkeypatch.setattr(kind, "execute", lambda self, *typed: seen.append(self) or 0)

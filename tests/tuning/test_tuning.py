@@ -1,6 +1,7 @@
 """Tuning as a whole: the same trials for everyone, nothing of the test examples, and exact resume."""
 
 import json
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -182,6 +183,35 @@ def test_a_record_of_something_else_is_refused(tuned: Path, tmp_path: Path, caps
     ):
         assert main(command) == 2
         assert sentence in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("prune", [True, False])
+def test_hopeless_trials_are_given_up_and_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prune: bool) -> None:
+    """With a stand-in for the training whose likelihood is known: the further from a rate of 0.1, the worse."""
+    from bayspike.tuning import study
+    from bayspike.tuning.trial import Outcome
+
+    ended = []
+
+    def stand_in(bench: Any, chosen: Any, seed: Any, objective: Any, judged: Any, *rest: Any) -> Outcome:
+        worse = abs(math.log10(chosen.rule["lr"]) + 1)
+        for step in range(4):
+            judged(step, worse)
+        ended.append(worse)
+        return Outcome({"nll": worse, "accuracy": 0.5, "ece": 0.0, "examples": 20}, 0.1)
+
+    monkeypatch.setattr(study, "run_trial", stand_in)
+    config = replace(configured("sgd", trials=16), prune=prune)
+    with begun(config, experiment("digits"), tmp_path / "t", force=False, command=[]) as (directory, whole, bench):
+        run_methods(directory, whole, bench, Quiet(Console(quiet=True)), Stop(), 1, "")
+        record = write_record(whole, directory)
+    found = record["methods"]["sgd"]
+    hopeless = [each for each in found["trials"] if each["state"] == "hopeless"]
+    assert len(found["trials"]) == 16 == len(ended) + len(hopeless)
+    assert bool(hopeless) == prune
+    assert found["best"]["value"] == min(ended)
+    for each in hopeless:  # worse than most of those that came to their end
+        assert min(each["judged"].values()) > sorted(ended)[len(ended) // 2]
 
 
 def test_settings_that_cannot_learn_are_told_and_never_chosen(tmp_path: Path) -> None:

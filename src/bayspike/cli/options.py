@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from bayspike.runs.workers import Engine
@@ -113,6 +113,13 @@ class JudgingFlags:
     adding logits; either with a temperature fitted on what --held-back stores."""
 
 
+class Where(NamedTuple):
+    """An engine that is open, and how many jobs it is given at a time."""
+
+    engine: "Engine"
+    at_once: int
+
+
 @dataclass(frozen=True)
 class EngineFlags:
     """Where jobs run."""
@@ -123,19 +130,19 @@ class EngineFlags:
     """Of the Ray cluster, for example ray-head:6379; without it one is started on this machine."""
 
     @contextmanager
-    def open(self, threads: int, device: str, parallel: int | None, cores: int) -> "Iterator[tuple[Engine, int]]":
-        """The engine, and how many jobs of so many threads it is given at a time."""
+    def open(self, threads: int, device: str, parallel: int | None, cores: int) -> "Iterator[Where]":
+        """The engine, and how many jobs of so many threads it is given at a time. Opened before anything is begun."""
         from bayspike.errors import require
         from bayspike.runs.workers import LOCAL
 
         if self.engine == "local":
             require(self.address is None, "--address is that of a Ray cluster: add --engine ray.")
-            yield LOCAL, parallel or max(1, cores // threads)
+            yield Where(LOCAL, parallel or max(1, cores // threads))
             return
         from bayspike.runs.on_ray import cluster
 
         with cluster(self.address, threads, int(device.startswith("cuda"))) as engine:
-            yield engine, parallel or 10_000  # Ray knows how many there is room for
+            yield Where(engine, parallel or 10_000)  # Ray knows how many there is room for
 
 
 def said(flags: Any) -> dict[str, Any]:

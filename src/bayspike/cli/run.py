@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 
 from bayspike.cli.checks import agree, at_least_one
-from bayspike.cli.options import EngineFlags
+from bayspike.cli.options import EngineFlags, Where
 from bayspike.cli.tune import go_on_tuning
 from bayspike.cli.what import Flat, What, cores
 
@@ -86,13 +86,14 @@ class Run(What):
         with crew_of_torchrun(self.device) as crew:
             if crew is not None and not crew.first:
                 return follow(crew)
-            with started(config, chosen, self.place(), force=self.force, command=["bayspike", *typed]) as (
-                run_directory,
-                bench,
+            command = ["bayspike", *typed]
+            with (
+                self.engine.open(config.threads, config.device, self.parallel, cores()) as where,
+                started(config, chosen, self.place(), force=self.force, command=command) as (run_directory, bench),
             ):
                 if record is not None:
                     keep_record(record, run_directory)
-                return carry_out(run_directory, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
+                return carry_out(run_directory, bench, where, crew, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,9 @@ class Resume:
                 bench = take_up(run, experiment, self.data)
                 if self.restart:
                     restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
-                return carry_out(run, bench, self.engine, crew, parallel=self.parallel, quiet=self.quiet)
+                config = bench.config
+                with self.engine.open(config.threads, config.device, self.parallel, cores()) as where:
+                    return carry_out(run, bench, where, crew, quiet=self.quiet)
 
 
 @dataclass(frozen=True)
@@ -198,15 +201,7 @@ def follow(crew: "Crew") -> int:
         return crew.follow(experiment, stop)
 
 
-def carry_out(
-    run: "RunDirectory",
-    bench: "Workbench",
-    where: EngineFlags,
-    crew: "Crew | None",
-    *,
-    parallel: int | None,
-    quiet: bool,
-) -> int:
+def carry_out(run: "RunDirectory", bench: "Workbench", where: Where, crew: "Crew | None", *, quiet: bool) -> int:
     """Run all jobs that are left, then summary, figures, report and table; the caller holds the run's lock."""
     from rich.console import Console
 
@@ -230,8 +225,7 @@ def carry_out(
                     crew.tell(config, [job.name for job in jobs_of(config) if not run.result(job.name).is_file()])
                     run_jobs(run, bench, told, stop, crew=crew)
                 else:
-                    with where.open(config.threads, config.device, parallel, cores()) as (engine, at_once):
-                        run_jobs(run, bench, told, stop, at_once, WORKER, engine)
+                    run_jobs(run, bench, told, stop, where.at_once, WORKER, where.engine)
                 report = finish(run, bench.experiment, config, told)
         except (Interrupted, KeyboardInterrupt):
             print(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from bayspike.cli.checks import at_least_one
-from bayspike.cli.options import EngineFlags
+from bayspike.cli.options import EngineFlags, Where
 from bayspike.cli.what import What, cores, typed
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Tune(What):
     trials: int = 20
     """Trials of every method."""
     space: tuple[str, ...] = ()
-    """Ranges other than the usual: ewc.strength=[1e-8,1e-2], network.slope=[1,10] for all, init_scale=none for none."""
+    """Other ranges: 'ewc.strength=[1e-8,1e-2]', 'network.slope=[1,10]' for all, init_scale=none for none."""
     objective: Literal["nll", "accuracy"] = "nll"
     """What is to be best on the validation examples."""
     validation: float = 0.2
@@ -74,11 +74,14 @@ class Tune(What):
             prune=self.prune == "hopeless",
             storage=self.storage,
         )
-        with begun(config, chosen, self.place("tune-"), force=self.force, command=typed()) as (directory, whole, bench):
-            return tune(directory, whole, bench, self.engine, parallel=self.parallel, quiet=self.quiet)
+        with (
+            self.engine.open(base.threads, base.device, self.parallel, cores()) as where,
+            begun(config, chosen, self.place("tune-"), force=self.force, command=typed()) as (directory, whole, bench),
+        ):
+            return tune(directory, whole, bench, where, quiet=self.quiet)
 
 
-def go_on_tuning(path: Path, where: EngineFlags, *, parallel: int | None, quiet: bool) -> int:
+def go_on_tuning(path: Path, engine: EngineFlags, *, parallel: int | None, quiet: bool) -> int:
     from bayspike.experiments.registry import experiment
     from bayspike.runs.locks import locked
     from bayspike.tuning.carry_out import take_up
@@ -89,18 +92,12 @@ def go_on_tuning(path: Path, where: EngineFlags, *, parallel: int | None, quiet:
     directory = TuneDirectory(path)
     with locked(path / ".lock"):
         config, bench = take_up(directory, experiment)
-        return tune(directory, config, bench, where, parallel=parallel, quiet=quiet)
+        base = config.base
+        with engine.open(base.threads, base.device, parallel, cores()) as where:
+            return tune(directory, config, bench, where, quiet=quiet)
 
 
-def tune(
-    directory: "TuneDirectory",
-    config: "TuneConfig",
-    bench: "Workbench",
-    where: EngineFlags,
-    *,
-    parallel: int | None,
-    quiet: bool,
-) -> int:
+def tune(directory: "TuneDirectory", config: "TuneConfig", bench: "Workbench", where: Where, *, quiet: bool) -> int:
     """All trials that are left, then the record, the report, a table and the command that uses them."""
     from rich.console import Console
 
@@ -121,8 +118,7 @@ def tune(
                     f"{config.division['learnt_from']} training examples, judged by {config.division['judged_by']} "
                     f"others, in {directory.path}"
                 )
-                with where.open(base.threads, base.device, parallel, cores()) as (engine, at_once):
-                    run_methods(directory, config, bench, told, stop, at_once, TUNER, engine)
+                run_methods(directory, config, bench, told, stop, where.at_once, TUNER, where.engine)
         except (Interrupted, KeyboardInterrupt):
             print(f"Interrupted; all trials are kept. Go on with: bayspike resume {directory.path}", file=sys.stderr)
             return 130

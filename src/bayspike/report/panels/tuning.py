@@ -1,6 +1,6 @@
 """What was tried: every trial of the tuning that a run's settings are from, with the ranges that were searched."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bayspike.report.markup import Cell, Page, Paragraph, Part, Row, Section, Table, with_spread
@@ -35,11 +35,14 @@ def tuning_parts(record: Mapping[str, Any], name: str = "") -> list[Part]:
     ]
     for label, found in methods.items():
         ranges += [_range_row(label, setting, mapping(each)) for setting, each in mapping(found.get("own")).items()]
-    rows = [row for label, found in methods.items() for row in _trials(label, found)]
+    shared = [str(setting) for setting in mapping(record.get("shared"))]
+    rows = [row for label, found in methods.items() for row in _trials(label, found, shared)]
+    head = ["Method", "Trial", "", "Accuracy", "ECE", "NLL", *(name.rpartition(".")[2] for name in shared)]
     return [
         Paragraph(lead, heading=name),
+        Table([*head, "Its own", "Seconds"], rows, "trials", sortable=True),
+        Paragraph("The ranges that were searched.", heading="Ranges"),
         Table(["Of", "Setting", "From", "To", "Searched"], ranges, "ranges"),
-        Table(["Method", "Trial", "", "Accuracy", "ECE", "NLL", "Settings", "Seconds"], rows, "trials", sortable=True),
     ]
 
 
@@ -52,33 +55,28 @@ def _range_row(whose: str, setting: str, each: Mapping[str, Any]) -> Row:
     )
 
 
-def _trials(label: str, found: Mapping[str, Any]) -> list[Row]:
+def _trials(label: str, found: Mapping[str, Any], shared: Sequence[str]) -> list[Row]:
     best = mapping(found.get("best")).get("number")
     rows = []
     for trial in [mapping(each) for each in sequence(found.get("trials"))][:MOST_TRIALS]:
         scores, count = mapping(trial.get("scores")), number(trial.get("number"))
         values = {key: number(scores.get(key)) for key in ("accuracy", "ece", "nll")}
         chosen = count is not None and count == best
-        settings = ", ".join(
-            f"{name}={value:g}"
-            for name, each in mapping(trial.get("settings")).items()
-            if (value := number(each)) is not None
-        )
+        settings = {str(name): number(each) for name, each in mapping(trial.get("settings")).items()}
+        own = ", ".join(f"{name} {_short(value)}" for name, value in settings.items() if name not in shared)
         seconds = number(trial.get("seconds"))
-        rows.append(
-            Row(
-                [
-                    Cell(label, heading=True),
-                    Cell("–" if count is None else f"{count + 1:g}", count),
-                    Cell("chosen" if chosen else str(trial.get("state") or "")),
-                    *(
-                        Cell(with_spread(value, None, percent=key == "accuracy"), value)
-                        for key, value in values.items()
-                    ),
-                    Cell(settings, tag=str(trial.get("why") or "")),
-                    Cell("–" if seconds is None else f"{seconds:.0f}", seconds),
-                ],
-                kind="" if chosen else "minor",
-            )
-        )
+        cells = [
+            Cell(label, heading=True),
+            Cell("–" if count is None else f"{count + 1:g}", count),
+            Cell("chosen" if chosen else str(trial.get("state") or "")),
+            *(Cell(with_spread(value, None, percent=key == "accuracy"), value) for key, value in values.items()),
+            *(Cell(_short(settings.get(name)), settings.get(name)) for name in shared),
+            Cell(own, tag=str(trial.get("why") or "")),
+            Cell("–" if seconds is None else f"{seconds:.0f}", seconds),
+        ]
+        rows.append(Row(cells, kind="" if chosen else "minor"))
     return rows
+
+
+def _short(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3g}"
