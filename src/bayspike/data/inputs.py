@@ -157,7 +157,7 @@ def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[st
 
 def _planes(block: NDArray[np.uint8], about: Mapping[str, Any]) -> NDArray[np.uint8]:
     """Both polarities `(time, 2 · pixels)`, or either of them for a network that was taught without telling them."""
-    shape = about["sample_shape"]
+    shape = about.get("sample_shape", ())
     if len(shape) != 3 or shape[0] != 1:
         return block
     return np.maximum(*np.split(block, 2, axis=1))
