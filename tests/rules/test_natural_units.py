@@ -70,7 +70,7 @@ def test_the_carry_falls_with_what_is_stored() -> None:
     assert found[2] == pytest.approx(found[0] / 8)
     assert found == sorted(found, reverse=True)
     assert 1 <= found[-1] < 1.5  # nearly the paper's rule
-    assert carry_for(task._replace(stored=60, share=0.06)) == pytest.approx(found[0] / 27)
+    assert carry_for(task._replace(stored=60, share=0.03)) == pytest.approx(found[0] / 27)
     assert carry_for(task._replace(examples=2000)) == pytest.approx(450)  # a small task has taught less
     assert carry_for(task._replace(first=True)) == 1
     assert GaussianVI().at(task).carry == found[0]
