@@ -17,7 +17,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "bayes-binary": {"lr": 10.0, "sampling": "neuron", "network.threshold": 1.0},
     "sgd": {"lr": 0.06},
     "ste": {"lr": 2.0, "init_scale": 3.0, "network.threshold": 1.0},
-    "ewc": {"strength": 1e-4, "training.fisher_examples": 200},
+    "ewc": {"strength": 1e-6, "training.fisher_examples": 200},
     "tacos": {"lr": 0.1, "increment": 1.0, "use_trace": True},
     "coreset-only": {"training.epochs": 20},
 }
