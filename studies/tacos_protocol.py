@@ -10,18 +10,15 @@ other training images, each setting printed. SGD and the Bayesian learner beside
 
 import json
 import time
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from memory_split_mnist import small  # the study beside this one
-from torch import Tensor
 
 from bayspike.continual import Stream, StreamConfig, Task, run_stream, split_by_class
 from bayspike.continual.judging import score
-from bayspike.data.base import Samples
-from bayspike.data.items import Items
+from bayspike.learner.examples import relabelled
 from bayspike.learning.batch import posteriors
 from bayspike.predict.predictors import Committee, predict_samples
 from bayspike.rules import SGD, TACOS, GaussianVI, Rule
@@ -31,41 +28,12 @@ from bayspike.spiking.network import NetworkConfig, build
 OUT = Path("docs/results/tacos-protocol.jsonl")
 
 
-@dataclass(frozen=True)
-class Relabelled(Items):
-    """Samples whose label is only which of its pair a digit is."""
-
-    samples: Samples
-
-    @property
-    def labels(self) -> Tensor:
-        return self.samples.labels % 2
-
-    @property
-    def time(self) -> int:
-        return self.samples.time
-
-    @property
-    def inputs(self) -> int:
-        return self.samples.inputs
-
-    @property
-    def bytes_per_sample(self) -> int:
-        return self.samples.bytes_per_sample
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def spikes(self, indices: Tensor, generator: torch.Generator) -> Tensor:
-        return self.samples.spikes(indices, generator)
-
-    def subset(self, indices: Tensor) -> "Relabelled":
-        return replace(self, samples=self.samples.subset(indices))
-
-
 def by_domain(stream: Stream) -> Stream:
     """The same tasks with two outputs for all of them."""
-    tasks = [Task(task.name, Relabelled(task.train), Relabelled(task.test)) for task in stream.tasks]
+    tasks = [
+        Task(task.name, *(relabelled(part, part.labels % 2) for part in (task.train, task.test)))
+        for task in stream.tasks
+    ]
     return Stream(tuple(tasks), 2)
 
 

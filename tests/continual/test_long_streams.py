@@ -10,7 +10,8 @@ from small_tasks import RULES, all_spikes, as_from_disk, dataset, pictures, smal
 
 from bayspike.continual import StreamConfig, drifting, permuted, repeated, run_stream
 from bayspike.continual.judging import judge_with
-from bayspike.continual.protocol import UNJUDGED, Evaluation, Progress, judged_places, summarise
+from bayspike.continual.looking_back import summarise
+from bayspike.continual.protocol import UNJUDGED, Evaluation, Progress, judged_places
 from bayspike.continual.tasks import Remapped, Task
 from bayspike.data.base import Dataset
 from bayspike.errors import UserError

@@ -7,18 +7,8 @@ rule, the stored examples and the evaluations, from which a run goes on as if it
 from bayspike.continual.coresets import draw_coreset
 from bayspike.continual.extending import Extended, extend
 from bayspike.continual.judging import judge_with, score
-from bayspike.continual.protocol import (
-    Evaluation,
-    Progress,
-    Scores,
-    StreamConfig,
-    accuracy_matrix,
-    coreset_only,
-    memory_of,
-    run_stream,
-    score_matrix,
-    summarise,
-)
+from bayspike.continual.looking_back import accuracy_matrix, memory_of, score_matrix, summarise
+from bayspike.continual.protocol import Evaluation, Progress, Scores, StreamConfig, coreset_only, run_stream
 from bayspike.continual.tasks import Stream, Task, drifting, joint, permuted, repeated, rotated, split_by_class
 
 __all__ = [

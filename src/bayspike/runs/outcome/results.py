@@ -8,8 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from bayspike.continual.looking_back import accuracy_matrix, memory_of, untrained_accuracy
 from bayspike.continual.methods import method
-from bayspike.continual.protocol import Evaluation, Progress, accuracy_matrix, memory_of, untrained_accuracy
+from bayspike.continual.protocol import Evaluation, Progress
 from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
 from bayspike.figures import count_means
