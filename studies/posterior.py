@@ -155,7 +155,7 @@ def main() -> None:
     for seed in range(options.seeds):
         for size in options.stored if options.kind == "split" else options.widths:
             for name, rule in learners(options.kind, changes, options.learners).items():
-                trial: dict[str, Any] = {"learner": name, "rule": _plain(rule), "seed": seed}
+                trial: dict[str, Any] = {"learner": name, "rule": plain(rule), "seed": seed}
                 if options.kind == "split":
                     trial |= {"stored": size, "evidence": options.evidence}
                 else:
@@ -175,7 +175,7 @@ def main() -> None:
                     stream.write(line + "\n")
 
 
-def _plain(rule: Any) -> dict[str, Any]:
+def plain(rule: Any) -> dict[str, Any]:
     return {"kind": type(rule).__name__, **{key: value for key, value in asdict(rule).items() if value is not None}}
 
 

@@ -9,10 +9,12 @@ from torch import Tensor
 
 from bayspike.errors import UserError
 from bayspike.learning.batch import init_states, train_batch
-from bayspike.rules import BGD, MESU, SI
+from bayspike.rules import BGD, MESU, SI, STE, Metaplastic
 from bayspike.rules.base import Pace, Rule
+from bayspike.rules.metaplastic import MetaplasticState
 from bayspike.rules.reparametrised import DeviationState, DrawnWeights
 from bayspike.rules.si import SIState
+from bayspike.rules.ste import STEState
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import NetworkConfig, Weights, build
 
@@ -102,6 +104,28 @@ def test_si_gathers_and_holds_as_written() -> None:
         state = rule.end_task(state)
         np.testing.assert_allclose(state.importance, importance, rtol=1e-10)
     assert float(state.importance.max()) > 0
+
+
+def test_metaplastic_weights_resist_only_the_way_back() -> None:
+    """Four steps by hand, entry by entry; without metaplasticity it is the straight-through estimator."""
+    hidden = some(1, *SHAPE)
+    state, h = MetaplasticState(hidden.clone()), hidden.numpy().copy()
+    plain, straight = MetaplasticState(hidden.clone()), STEState(hidden.clone())
+    felt = 0
+    for t in range(4):
+        delta, pre = some(10 + t, 4, 3), some(20 + t, 4, 2)
+        g = sum(np.outer(delta[n].numpy(), pre[n].numpy()) for n in range(4)) / 4
+        for i, j in np.ndindex(h.shape):
+            back = g[i, j] * h[i, j] > 0
+            felt += back
+            h[i, j] -= 0.3 * g[i, j] * (1 / math.cosh(1.7 * h[i, j]) ** 2 if back else 1.0)
+        gradient = LocalGradient(delta, pre, Weights(state.hidden), pre, delta)
+        state = Metaplastic(lr=0.3, metaplasticity=1.7).update(state, gradient)
+        np.testing.assert_allclose(state.hidden, h, rtol=1e-12)
+        plain = Metaplastic(lr=0.3, metaplasticity=0.0).update(plain, gradient)
+        straight = STE(lr=0.3).update(straight, gradient)
+        torch.testing.assert_close(plain.hidden, straight.latent)
+    assert 0 < felt < 4 * h.size
 
 
 @pytest.mark.parametrize("rule", [MESU(prior_std=0.2), BGD(prior_std=0.2), SI(lr=0.5)], ids=["mesu", "bgd", "si"])

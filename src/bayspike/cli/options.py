@@ -16,6 +16,7 @@ ExperimentName = Literal[
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
     "tacos-replay", "joint", "bayes-joint", "bayes-carried", "bayes-stream", "bayes-flat", "mesu", "bgd", "si",
+    "metaplastic", "bayes-binary-stream",
 ]  # fmt: skip
 
 

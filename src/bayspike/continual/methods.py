@@ -13,7 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from bayspike.errors import UserError, hint, require, require_range
 from bayspike.posteriors.grid import Grid
-from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Rule
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Metaplastic, Rule
 from bayspike.storage.named import import_named, is_named, require_permitted
 from bayspike.storage.plain import coerce, to_plain
 
@@ -75,6 +75,14 @@ METHODS: dict[str, Method] = {
     "mesu": Method(MESU, "metaplasticity from synaptic uncertainty, no boundaries, nothing stored", {}, _NO_REPLAY),
     "bgd": Method(BGD, "Bayesian gradient descent (FOO-VB, diagonal), no boundaries, nothing stored", {}, _NO_REPLAY),
     "si": Method(SI, "synaptic intelligence with the same coresets", like="sgd"),
+    "metaplastic": Method(
+        Metaplastic, "binary synapses that resist flipping back, no boundaries", {}, _NO_REPLAY, like="ste"
+    ),
+    "bayes-binary-stream": Method(
+        BernoulliVI,
+        "Bernoulli without task boundaries, in natural units: a memory of examples, a lasting prior",
+        {"lr": None, "temperature": None, "sampling": "neuron", "remember": 300_000.0},
+    ),
 }
 
 

@@ -10,6 +10,7 @@ from bayspike.rules.bgd import BGD
 from bayspike.rules.ewc import EWC
 from bayspike.rules.gaussian import GaussianVI
 from bayspike.rules.mesu import MESU
+from bayspike.rules.metaplastic import Metaplastic
 from bayspike.rules.sgd import SGD
 from bayspike.rules.si import SI
 from bayspike.rules.ste import STE
@@ -26,6 +27,7 @@ RULES: dict[str, type] = {
     "mesu": MESU,
     "bgd": BGD,
     "si": SI,
+    "metaplastic": Metaplastic,
 }
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "TACOS",
     "BernoulliVI",
     "GaussianVI",
+    "Metaplastic",
     "Rule",
     "initial_weights",
     "state_bytes",

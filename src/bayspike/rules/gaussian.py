@@ -44,7 +44,7 @@ from bayspike.rules.gaussian_draws import SampledPotential, SampledWeights, Scra
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
 
-CROWD = 100.0
+CROWD = 200.0
 LITTLE = 0.05  # share of a layer's precision that was learnt at which half of the carry holds
 
 
@@ -68,7 +68,7 @@ class GaussianVI:
     units from the second task on). None: by what is stored of the earlier tasks, see `bayspike.rules.carry`.
     observations: c, how many observations the steps of one example are worth; None: the independent ones with
     `remember`, else each step one, as in the paper's objective.
-    crowd: how many neurons count as one when evidence is gathered; None: 100 with `remember`, else each for itself.
+    crowd: how many neurons count as one when evidence is gathered; None: 200 with `remember`, else each for itself.
     lr, temperature: η and ρ of the paper in place of natural units; their product must stay below 1, which keeps the
     precision positive. precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
     init_precision: where p starts (None: at the prior's).

@@ -1,0 +1,89 @@
+"""Permuted MNIST, nothing stored: every rule tuned with the same number of trials, and what the single choices do.
+
+    BAYSPIKE_DATA=… python studies/permuted_mnist.py tune                     # four settings of every rule, 784→400
+    BAYSPIKE_DATA=… python studies/permuted_mnist.py widths --widths 50 4096  # one default for every width?
+    python studies/permuted_mnist.py best                                     # settings of the lowest validation loss
+
+Ten orders of the pixels, T = 20, the same network and read-out for every rule, as in the experiment `permuted-mnist`.
+Learnt from 10,000 images a task (`widths`: 3,000), judged on 1,000 other *training* images a task; the test set is
+never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt. Lines go to
+`docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import posterior as trials  # the study beside this one
+import torch
+
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, BernoulliVI, GaussianVI, Metaplastic, Rule
+
+OUT = Path("docs/results/permuted-tuning.jsonl")
+READOUT, MEMBRANE, LONG = 24.0, 0.5, 2_000_000.0
+BINARY: dict[str, Any] = {"lr": None, "temperature": None, "sampling": "neuron", "remember": LONG}
+
+# The default first where a rule has one.
+SETTINGS: dict[str, list[Rule]] = {
+    "bayes-stream": [GaussianVI(remember=LONG, crowd=crowd) for crowd in (200.0, 100.0, 400.0, 800.0)],
+    "bayes-flat": [GaussianVI(remember=LONG, crowd=crowd, flat=True) for crowd in (200.0, 100.0, 400.0, 800.0)],
+    "mesu": [MESU(remember=LONG, prior_std=std) for std in (0.03, 0.1, 0.2, 0.4)],
+    "bgd": [BGD(prior_std=std) for std in (0.03, 0.1, 0.2, 0.4)],
+    "ewc-online": [EWC(lr=0.03, strength=strength, online=True) for strength in (1e-7, 3e-7, 1e-6, 3e-6)],
+    "si": [SI(lr=0.03, strength=strength) for strength in (1e-3, 1e-2, 1e-1, 1.0)],
+    "finetune": [SGD(lr=lr) for lr in (0.003, 0.01, 0.03, 0.12)],
+    "bayes-binary-stream": [BernoulliVI(**BINARY, observations=count) for count in (None, 2.0, 20.0, 60.0)],
+    "metaplastic": [Metaplastic(lr=0.5, metaplasticity=m, init_scale=3.0) for m in (0.3, 1.0, 3.0, 10.0)],
+    "ste": [STE(lr=lr, init_scale=3.0) for lr in (0.03, 0.1, 0.5, 2.0)],
+}
+
+
+def known() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
+
+
+def jobs(kind: str, methods: list[str], widths: list[int]) -> list[tuple[str, Rule, int, int]]:
+    if kind == "tune":
+        return [(name, rule, 400, 10_000) for name in methods for rule in SETTINGS[name]]
+    return [("bayes-stream", rule, width, 3000) for width in widths for rule in SETTINGS["bayes-stream"]]
+
+
+def best() -> None:
+    """One line for each rule: its best setting, how it did, and how far the others were behind."""
+    tried: dict[str, list[dict[str, Any]]] = {}
+    for line in known():
+        if line["width"] == 400 and line["images"] == 10_000:
+            tried.setdefault(line["method"], []).append(line)
+    for name, every in tried.items():
+        first, *others = sorted(every, key=lambda line: float(line["found"]["nll"]))
+        found, behind = first["found"], ", ".join(f"{100 * line['found']['accuracy']:.1f}" for line in others)
+        print(f"{name}: {100 * found['accuracy']:.1f} % / {found['ece']:.3f} / {found['nll']:.3f}", end=" ")
+        print(f"of {len(every)} (others {behind} %) {first['rule']}")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("kind", choices=["tune", "widths", "best"])
+    parser.add_argument("--methods", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
+    parser.add_argument("--widths", nargs="+", type=int, default=[50, 100, 400, 1600, 4096])
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.kind == "best":
+        best()
+        return
+    for method, rule, width, images in jobs(options.kind, options.methods, options.widths):
+        name = {"method": method, "rule": trials.plain(rule), "width": width, "images": images}
+        if name in [{key: line[key] for key in name} for line in known()]:
+            continue
+        begin = time.perf_counter()
+        found = trials.permuted_trial(rule, width, images, 0, READOUT, MEMBRANE)
+        line = json.dumps({**name, "found": found, "seconds": round(time.perf_counter() - begin, 1)})
+        print(line, flush=True)
+        with OUT.open("a") as stream:
+            stream.write(line + "\n")
+
+
+if __name__ == "__main__":
+    main()
