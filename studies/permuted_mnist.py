@@ -6,8 +6,8 @@
 
 Ten orders of the pixels, T = 20, the same network and read-out for every rule, as in the experiment `permuted-mnist`.
 Learnt from 10,000 images a task (`widths`: 3,000), judged on 1,000 other *training* images a task; the test set is
-never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt. Lines go to
-`docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
+never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt. Lines go
+to `docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
 """
 
 import argparse

@@ -16,8 +16,7 @@ from types import FrameType
 import torch
 
 from bayspike.continual.grouping import split_as_written
-from bayspike.continual.tasks import Remapped
-from bayspike.errors import UserError, require
+from bayspike.errors import UserError
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
@@ -128,10 +127,6 @@ def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
         stream = (experiment.presets[config.preset].stream or experiment.stream)(dataset)
     else:
         stream = split_as_written(dataset, config.tasks)
-    require(
-        dataset.held_back is None or not any(isinstance(task.test, Remapped) for task in stream.judges),
-        "--held-back is for tasks that see the data set's inputs as they are: leave it out here.",
-    )
     facts = to_plain(describe_data(dataset, stream, config.data))
     return Workbench(replace(config, dataset=facts, simulated=dataset.simulated), experiment, dataset, stream)
 

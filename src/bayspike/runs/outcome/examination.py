@@ -12,7 +12,7 @@ from torch import Tensor
 from bayspike.continual.judging import verdict
 from bayspike.continual.methods import Method
 from bayspike.continual.protocol import Evaluate, Scores
-from bayspike.continual.tasks import Task
+from bayspike.continual.tasks import Remapped, Task
 from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError
 from bayspike.metrics import accuracy, ece, mutual_information
@@ -47,14 +47,20 @@ def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[s
     return method.predictors if binary else (*method.predictors, f"{method.predictors[0]}-8bit")
 
 
-def held_back_temperature(predictor: Predictor, dataset: Dataset, seed: int) -> Temperature | None:
-    """The one number that makes the examples held back most likely at their end; None where there are none."""
-    if dataset.held_back is None:
+def held_back_temperature(
+    predictor: Predictor, dataset: Dataset, seed: int, newest: Task | None = None
+) -> Temperature | None:
+    """The one number that makes the examples held back most likely at their end; None where there are none.
+
+    Where tasks re-wire the inputs, they are seen as the `newest` task sees them: a stream's last examples, kept back.
+    """
+    kept = dataset.held_back
+    if kept is None:
         return None
-    done = predict_samples(
-        predictor, dataset.held_back, generator_for(seed, "held back"), over_time=False, keep_members="none"
-    )
-    return fit_temperature(done.probabilities[-1], dataset.held_back.labels.to(done.probabilities.device))
+    if newest is not None and isinstance(newest.test, Remapped):
+        kept = Remapped(kept, newest.test.source)
+    done = predict_samples(predictor, kept, generator_for(seed, "held back"), over_time=False, keep_members="none")
+    return fit_temperature(done.probabilities[-1], kept.labels.to(done.probabilities.device))
 
 
 def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:

@@ -90,7 +90,8 @@ def job_result(
         base, how = (first, gather) if name == beside else (name, "mean")
         drawn = committee_generator(job.seed)
         predictor = make_predictor(base, network, learnt, config.judging.members, drawn, how)
-        scale = temperature = held_back_temperature(predictor, dataset, job.seed) if name == beside else None
+        newest = stream.judges[-1]
+        scale = temperature = held_back_temperature(predictor, dataset, job.seed, newest) if name == beside else None
         exam = exams[name] = examine(predictor, stream.judges, job.seed, subset, scale)
         arrays[f"final/{name}"] = exam.final.numpy()
         arrays[f"probabilities/{name}"] = exam.probabilities.numpy()
