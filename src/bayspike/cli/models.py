@@ -55,6 +55,8 @@ class Evaluate:
     the test examples."""
     gather: Literal["mean", "weighted", "logits"] | None = None
     """How the steps of a signal become one answer; by default the paper's mean, with the run's own way beside it."""
+    kernels: Literal["plain", "compiled"] = "plain"
+    """Inner loops of torch, or compiled ones (extra `fast`): faster, the same within rounding."""
     foreign: bool = False
     """Also how well the data set's foreign inputs are told from its own (AUROC)."""
     controls: bool = False
@@ -119,7 +121,7 @@ class Evaluate:
             ways.append((names[0], gathered))
         for name, how in ways:
             drawn = committee_generator(seed)
-            predictor = make_predictor(name, model.network, model.posteriors, members, drawn, how)
+            predictor = make_predictor(name, model.network, model.posteriors, members, drawn, how, self.kernels)
             own = model.own_calibration(name, members, seed) if how == gathered else None
             scale = own.temperature if own else None
             verdicts[name if how == "mean" else f"{name}-{how}"] = evaluate(predictor, dataset, wanted, seed, scale)

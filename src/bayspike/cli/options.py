@@ -81,6 +81,8 @@ class TrainingFlags:
     """Small changes to what is learnt from, as in "shift=2,drop=0.1,jitter=1"; for all methods alike."""
     update_every: int | None = None
     """Time-steps for which weights stand still before one update; above 1 faster, and not the paper's letter."""
+    kernels: Literal["plain", "compiled"] | None = None
+    """Inner loops of torch, or compiled ones (extra `fast`): faster, the same within rounding."""
 
 
 @dataclass(frozen=True)

@@ -62,6 +62,8 @@ class Predict:
     of a learner's file is always used."""
     gather: Literal["mean", "weighted", "logits"] | None = None
     """How the steps of a signal become one answer; by default as in the run."""
+    kernels: Literal["plain", "compiled"] = "plain"
+    """Inner loops of torch, or compiled ones (extra `fast`): faster, the same within rounding."""
     foreign: bool = False
     """Say whether the input looks foreign; a learner that can tell always says so."""
     held_out: int = 500
@@ -98,7 +100,8 @@ class Predict:
         seed = model.seed if self.seed is None else self.seed
         gathered = model.about.get("gather", "mean")
         gather = self.gather or gathered
-        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed), gather)
+        drawn = committee_generator(seed)
+        predictor = make_predictor(name, model.network, model.posteriors, members, drawn, gather, self.kernels)
         own = model.own_calibration(name, members, seed) if gather == gathered else None
         calibration = self._calibrate(model, predictor, own, seed)
         refused = 0

@@ -13,6 +13,7 @@ from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Task
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
+from bayspike.kernels import Kernels
 from bayspike.metrics import accuracy, brier, ece, mean_confidence, nll
 from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.by_name import PREDICTORS, make_predictor
@@ -41,7 +42,12 @@ def verdict(finals: Sequence[Tensor], parts: Sequence[Samples]) -> tuple[tuple[S
 
 
 def judge_with(
-    network: Network, predictors: Sequence[str] = ("committee",), *, members: int = 10, batch: int = 256
+    network: Network,
+    predictors: Sequence[str] = ("committee",),
+    *,
+    members: int = 10,
+    batch: int = 256,
+    kernels: Kernels = "plain",
 ) -> Evaluate:
     """An `evaluate` for `run_stream` that judges with the named predictors, of `members` draws each.
 
@@ -57,7 +63,9 @@ def judge_with(
     ) -> dict[str, tuple[tuple[Scores, ...], Scores]]:
         verdicts = {}
         for kind in predictors:
-            predictor = make_predictor(kind, network, posteriors, members, generator_for(seed, "members"))
+            predictor = make_predictor(
+                kind, network, posteriors, members, generator_for(seed, "members"), kernels=kernels
+            )
             found = []
             for number, judge in enumerate(judges):
                 generator = generator_for(seed, "encode", number)

@@ -17,6 +17,7 @@ from bayspike.continual.tasks import Concatenated, Stream, Task
 from bayspike.data.augment import Augment
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
+from bayspike.kernels import Kernels, check_kernels
 from bayspike.learning.batch import BatchReport, init_states, pace_of, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.posteriors.distributions import Posterior
@@ -41,6 +42,7 @@ class StreamConfig:
     judge: which tasks are judged during training: "all", or those "learnt" so far, of many the newest five and five
     more spread evenly over the others, so that judging costs the same after every task however many there are.
     update_every: time-steps for which the weights stand still before an update of all of them; 1 is the letter.
+    kernels: which form of the inner loops is used, plain or compiled (`bayspike.kernels`).
     augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
     """
 
@@ -58,6 +60,7 @@ class StreamConfig:
     seed: int = 0
     augment: Augment | None = None
     update_every: int = 1
+    kernels: Kernels = "plain"
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -67,6 +70,7 @@ class StreamConfig:
         require_range("burn_in", self.burn_in, 0)
         require_range("anneal", self.anneal, 0, 1)
         require_range("update_every", self.update_every, 1)
+        check_kernels(self.kernels)
         if self.fisher_examples is not None:
             require_range("fisher_examples", self.fisher_examples, 1)
         for name, value, choices in (
@@ -219,8 +223,9 @@ def run_task(
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
         states, report = hands.train(
-            network, slower, now.states, spikes, labels, generator, config.burn_in, evidence, config.update_every
-        )
+            network, slower, now.states, spikes, labels, generator, config.burn_in, evidence, config.update_every,
+            config.kernels,
+        )  # fmt: skip
         now = replace(
             now,
             states=tuple(states),

@@ -148,6 +148,7 @@ def judge_of(state: LearnerState) -> Judge:
         state.recipe.members,
         generator=generator_for(state.seed, "committee"),
         gather=state.recipe.gather,
+        kernels=state.recipe.training.kernels,
     )
     return Judge(committee, state.classes, state.calibration)
 

@@ -11,6 +11,7 @@ from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores, StreamConfig
 from bayspike.data.base import Dataset
 from bayspike.errors import require
+from bayspike.kernels import Kernels, require_kernels
 from bayspike.learner import defaults
 from bayspike.learner.answers import Answer, Answers, Judge, LearnerWatch, calibrate, enough, judge_of
 from bayspike.learner.encoding import Encoding, Kind, as_array, encoding_of
@@ -52,6 +53,7 @@ class Learner:
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
         gather: Gather = "mean",
+        kernels: Kernels = "plain",
         seed: int = 0,
         on_task: OnTask | None = None,
         on_batch: OnBatch | None = None,
@@ -73,10 +75,12 @@ class Learner:
             held_back: share of the examples that are not learnt, but tell which inputs are foreign.
             gather: how the steps of a signal become one answer: `mean`, as in the paper; for events, `weighted` by what
                 each step knows or by adding `logits`, with a temperature fitted on the examples held back.
+            kernels: `compiled` inner loops (numba, extra `fast`) are faster, and the same within rounding.
             seed: of all that is drawn.
             on_task: called after each task.
             on_batch: called after each mini-batch.
         """
+        require_kernels(kernels)
         names = _names(classes)
         encoding = inputs if isinstance(inputs, Encoding) else Encoding(encoder, _shape(inputs), time)
         chosen = rule or defaults.default_rule()
@@ -89,7 +93,7 @@ class Learner:
             layers=network or "",
             shape=() if network is None or encoding.code is not None else encoding.shape,
         )
-        training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed)
+        training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed, kernels=kernels)
         recipe = Recipe(layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather)
         self._take(birth(recipe, names), on_task, on_batch)
 

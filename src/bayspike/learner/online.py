@@ -73,8 +73,9 @@ def _learnt(state: LearnerState, example: Plain) -> LearnerState:
     if training.evidence == "once":  # stored examples have been counted before
         evidence = torch.cat([torch.ones(1), torch.zeros(replayed)])
     states, report = train_batch(
-        network_of(state), rule, fresh_copy(state.states), spikes, labels, generator, training.burn_in, evidence
-    )
+        network_of(state), rule, fresh_copy(state.states), spikes, labels, generator, training.burn_in, evidence,
+        kernels=training.kernels,
+    )  # fmt: skip
     check_batch(report, states, "rule")  # a learner that diverged stays what it was
     return replace(
         state,

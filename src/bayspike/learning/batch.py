@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
+from bayspike.kernels import Kernels, require_kernels
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.draws import on_device
@@ -75,6 +76,7 @@ def train_batch(
     burn_in: int = 0,
     evidence: Tensor | None = None,
     update_every: int = 1,
+    kernels: Kernels = "plain",
 ) -> tuple[list[State], BatchReport]:
     """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
 
@@ -83,12 +85,18 @@ def train_batch(
     `evidence` `(batch,)` says how much each example counts as evidence (for a precision): an example that was counted
     before, and is replayed, is none. A rule in natural units takes this mini-batch for all there is to come, unless it
     was given its pace before (`Rule.at`). `update_every` above 1 is not the letter: see `bayspike.learning.blocks`.
+    `kernels` says which form of the loop is used, see `bayspike.kernels`.
     """
+    require_kernels(kernels)
     present = _present
     if update_every != 1:
         from bayspike.learning.blocks import present_in_blocks  # built on this module
 
         present = partial(present_in_blocks, every=update_every)
+    elif kernels == "compiled":
+        from bayspike.learning import compiled  # needs numba
+
+        present = compiled.present_compiled if compiled.has_compiled_form(network, rule) else _present
     spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
     if isinstance(rule, Paced):
         rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))

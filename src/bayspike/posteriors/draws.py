@@ -56,6 +56,14 @@ def normal(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Te
     return torch.randn(*shape, generator=generator, dtype=like.dtype, device=generator.device).to(like.device)
 
 
+def normal_into(room: Tensor, generator: torch.Generator) -> None:
+    """The same numbers as `normal` draws, written into memory that is there; on the generator's own device."""
+    if isinstance(generator, OfRows):
+        room.copy_(normal(room.shape, room, generator))
+        return
+    torch.randn(room.shape, generator=generator, out=room)
+
+
 def uniform(shape: Sequence[int], like: Tensor, generator: torch.Generator) -> Tensor:
     """Numbers from [0, 1) of the type and on the device of `like`."""
     if isinstance(generator, OfRows):

@@ -7,10 +7,12 @@ drawn from the posterior as two bytes a synapse would hold it.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import torch
 
 from bayspike.errors import UserError
+from bayspike.kernels import Kernels
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.packed import pack_all, unpack
 from bayspike.predict.gathering import Gather
@@ -27,19 +29,20 @@ def make_predictor(
     members: int,
     generator: torch.Generator,
     gather: Gather = "mean",
+    kernels: Kernels = "plain",
 ) -> Predictor:
     """A predictor by name. A generator in the same state draws the same committee, rounded or not."""
+    draw = partial(Committee.draw, network, generator=generator, gather=gather, kernels=kernels)
     if name == "committee":
-        return Committee.draw(network, posteriors, members, generator=generator, gather=gather)
+        return draw(posteriors, members)
     if name == "committee-8bit":
-        return Committee.draw(network, posteriors, members, generator=generator, grid="fit", gather=gather)
+        return draw(posteriors, members, grid="fit")
     if name == "committee-packed":
-        packed = [unpack(each) for each in pack_all(posteriors)]
-        return Committee.draw(network, packed, members, generator=generator, gather=gather)
+        return draw([unpack(each) for each in pack_all(posteriors)], members)
     if name == "ensemble":
         return Ensemble(network, posteriors, members, gather=gather)
     if name == "point-8bit":
-        return Committee.draw(network, posteriors, 1, generator=generator, grid="fit", gather=gather)
+        return draw(posteriors, 1, grid="fit")
     if name in ("mean", "point"):
-        return Point.of(network, posteriors, "mean" if name == "mean" else "mode", gather)
+        return Point.of(network, posteriors, "mean" if name == "mean" else "mode", gather, kernels)
     raise UserError(f"There is no predictor {name!r}: choose from {', '.join(PREDICTORS)}.")

@@ -14,8 +14,9 @@ nothing about the input: probabilities are uniform there, and gathering begins a
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -24,12 +25,13 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.errors import UserError, require, require_range
+from bayspike.kernels import Kernels, require_kernels
 from bayspike.posteriors import distributions, draws
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.grid import Grid, grid_for
 from bayspike.predict.gathering import Gather, check_gather, gathered
 from bayspike.predict.synapses import Fixed, Flipped, Own, Synapses
-from bayspike.predict.unrolled import check_binary, unroll_members
+from bayspike.predict.unrolled import Outcome, check_binary, unroll_members
 from bayspike.predict.watching import ForeignRule, Watch
 from bayspike.spiking.convolution import Convolution
 from bayspike.spiking.network import Layer, Network
@@ -85,7 +87,7 @@ class Predictor(ABC):
         limit = self.batch_limit() or batch
         for low in range(0, batch, limit):
             part = spikes[:, low : low + limit]
-            for piece in unroll_members(self.network, self.synapses(part.shape[1], generator), part):
+            for piece in self.unroll(part, generator):
                 rows = slice(low + piece.rows.start, low + piece.rows.stop)
                 said = piece.probabilities
                 if not plain:
@@ -104,6 +106,10 @@ class Predictor(ABC):
         rates = counts / (neurons * (self.members * time * batch))
         return Prediction(total.div_(self.members), kept, rates.to(readout.dtype))
 
+    def unroll(self, spikes: Tensor, generator: torch.Generator | None) -> Iterator[Outcome]:
+        """What all members say about `spikes`, piece by piece."""
+        return unroll_members(self.network, self.synapses(spikes.shape[1], generator), spikes)
+
     def open(
         self,
         batch: int = 1,
@@ -120,10 +126,12 @@ class Predictor(ABC):
 class Point(Predictor):
     """One weight vector: a matrix `(neurons, pre)` for every layer."""
 
-    def __init__(self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean") -> None:
+    def __init__(
+        self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean", kernels: Kernels = "plain"
+    ) -> None:
         check_gather(gather)
         self.network, self.members, self.gather = network, 1, gather
-        self._committee = Committee(network, [matrix.unsqueeze(0) for matrix in weights])
+        self._committee = Committee(network, [matrix.unsqueeze(0) for matrix in weights], kernels=kernels)
 
     @staticmethod
     def of(
@@ -131,10 +139,12 @@ class Point(Predictor):
         posteriors: Sequence[Posterior],
         centre: Literal["mode", "mean"] = "mode",
         gather: Gather = "mean",
+        kernels: Kernels = "plain",
     ) -> "Point":
         """The most probable or the mean weights; they differ for binary synapses."""
         require(centre in ("mode", "mean"), f"centre must be 'mode' or 'mean', but is {centre!r}.")
-        return Point(network, [each.mode() if centre == "mode" else each.mean() for each in posteriors], gather)
+        centres = [each.mode() if centre == "mode" else each.mean() for each in posteriors]
+        return Point(network, centres, gather, kernels)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -143,16 +153,31 @@ class Point(Predictor):
     def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
         return self._committee.synapses(batch, generator)
 
+    def unroll(self, spikes: Tensor, generator: torch.Generator | None) -> Iterator[Outcome]:
+        return self._committee.unroll(spikes, generator)
+
 
 class Committee(Predictor):
-    """N_S weight vectors kept for all inputs: weights `(members, neurons, pre)` for every layer."""
+    """N_S weight vectors kept for all inputs: weights `(members, neurons, pre)` for every layer.
 
-    def __init__(self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean") -> None:
+    `kernels` says which form of the forward pass is used, see `bayspike.kernels`.
+    """
+
+    def __init__(
+        self, network: Network, weights: Sequence[Tensor], gather: Gather = "mean", kernels: Kernels = "plain"
+    ) -> None:
         check_gather(gather)
+        require_kernels(kernels)
         self.network, self.gather = network, gather
         tables = _tables(network, weights)
         self._fixed = [Fixed(each, _maps(layer)) for each, layer in zip(tables, network.layers, strict=True)]
         self.members = self._fixed[0].members
+        self._unroll: Callable[[Tensor], Iterator[Outcome]] | None = None
+        if kernels == "compiled":
+            from bayspike.predict import compiled  # needs numba
+
+            rows = compiled.rows_of(network, self._fixed)
+            self._unroll = None if rows is None else partial(compiled.unroll_compiled, network, rows)
 
     @staticmethod
     def draw(
@@ -163,13 +188,14 @@ class Committee(Predictor):
         generator: torch.Generator,
         grid: Grid | Literal["fit"] | None = None,
         gather: Gather = "mean",
+        kernels: Kernels = "plain",
     ) -> "Committee":
         """Draw the members. `grid` rounds them to 8 bits: one grid for all, or the finest `fit` of each matrix."""
         require_range("members", members, 1)
         drawn = [each.sample(members, generator) for each in posteriors]
         if grid is not None:
             drawn = [torch.stack([_on_grid(matrix, grid) for matrix in matrices]) for matrices in drawn]
-        return Committee(network, drawn, gather)
+        return Committee(network, drawn, gather, kernels)
 
     @property
     def weights(self) -> list[Tensor]:
@@ -177,6 +203,9 @@ class Committee(Predictor):
 
     def synapses(self, batch: int, generator: torch.Generator | None) -> list[Synapses]:
         return list(self._fixed)
+
+    def unroll(self, spikes: Tensor, generator: torch.Generator | None) -> Iterator[Outcome]:
+        return self._unroll(spikes) if self._unroll else super().unroll(spikes, generator)
 
 
 @dataclass(frozen=True)

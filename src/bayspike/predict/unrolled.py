@@ -161,12 +161,12 @@ def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tenso
     members = synapses[0].members
     widest = max(layer.neurons for layer in network.layers)
     rows_at_once = max(ELEMENTS_IN_FLIGHT // (widest * time), LEAST_ELEMENTS_A_STEP // widest, 1)
-    for rows in _slices(batch, rows_at_once):
+    for rows in slices(batch, rows_at_once):
         here = [each.rows(rows) for each in synapses]
         # the last spikes of the signal would be seen after its end
         first = arrive(network, here, spikes[: time - 1, rows])
         examples = len(range(*rows.indices(batch)))
-        for group in _slices(members, max(1, ELEMENTS_IN_FLIGHT // (examples * widest * time))):
+        for group in slices(members, max(1, ELEMENTS_IN_FLIGHT // (examples * widest * time))):
             count = len(range(*group.indices(members)))
             done = propagate(network, here, first(group), start(network, count, examples), group, ending=True)
             after = done.probabilities
@@ -175,7 +175,7 @@ def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tenso
             yield Outcome(group, rows, whole, done.spikes)
 
 
-def _slices(total: int, size: int) -> Iterator[slice]:
+def slices(total: int, size: int) -> Iterator[slice]:
     """As even as can be, none longer than `size`."""
     pieces = -(-total // size)
     edges = [total * piece // pieces for piece in range(pieces + 1)]

@@ -216,7 +216,7 @@ class GaussianVI:
         else:
             traces, squared_traces = gradient.pre, gradient.pre.square() if squares is None else squares
             delta, squared = gradient.delta.T, gradient.evidence_of_delta().T
-        hold = self._hold(state.prior_precision) if pull > 0 and carry != 1 else 0.0
+        hold = self.hold(state.prior_precision) if pull > 0 and carry != 1 else 0.0
         # with the pull left out (see `pull_every`) the prior is not touched
         matrices = state[:4] if pull > 0 else state[:2]
         for mean, precision, *prior, rows, squared_rows in row_blocks(*matrices, delta, squared):
@@ -245,14 +245,14 @@ class GaussianVI:
     def pull_back(self, state: GaussianState, steps: int) -> GaussianState:
         """The pull of several steps at once."""
         scratch, share = _scratch(state), 1 - (1 - self.precision_rate * self.pull) ** steps
-        hold = self._hold(state.prior_precision)
+        hold = self.hold(state.prior_precision)
         for mean, precision, prior_mean, prior_precision in row_blocks(*state[:4]):
             precision.lerp_(prior_precision, share)
             step = scratch.block[: len(mean)]
             _pull_mean(mean, precision, prior_mean, prior_precision, hold * steps, step)
         return state._replace(scratch=scratch)
 
-    def _hold(self, prior_precision: Tensor) -> float:
+    def hold(self, prior_precision: Tensor) -> float:
         """ηρκ: what one step's pull weighs."""
         kappa = self.kappa
         if self.by_evidence and kappa != 1:

@@ -21,6 +21,7 @@ class Scratch(NamedTuple):
 
     block: Tensor  # as much as one block of a weight matrix
     squares: Tensor | None = None  # of the traces: a drive leaves them for the update
+    compiled: tuple[Tensor, Tensor] | None = None  # the same for compiled loops: gradient (noughts) and variances
 
 
 class SampledWeights(NamedTuple):

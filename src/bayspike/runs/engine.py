@@ -17,6 +17,7 @@ import torch
 
 from bayspike.continual.grouping import split_as_written
 from bayspike.errors import UserError
+from bayspike.kernels import require_kernels
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
@@ -121,6 +122,8 @@ def restart_unusable(run: RunDirectory, config: RunConfig, say: Callable[[str], 
 
 def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
     _check_device(config.device)
+    for each in config.methods:
+        require_kernels(each.training.kernels)
     torch.set_num_threads(config.threads)
     dataset = load_data(experiment, config.data)
     if config.tasks is None:

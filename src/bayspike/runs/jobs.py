@@ -128,7 +128,9 @@ def run_job(
         try:
             final, own = progress, crew.spread(progress, prepared)
             if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
-                judge = interim(prepared.network, method(job.method.method), config.judging, job.seed)
+                judge = interim(
+                    prepared.network, method(job.method.method), config.judging, job.seed, prepared.training.kernels
+                )
                 done = run_stream(
                     prepared.network, prepared.rule, prepared.stream, prepared.training, crew.judge(judge, prepared),
                     own, crew.on_batch(prepared, stop, diary), crew.hands,

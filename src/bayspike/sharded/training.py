@@ -14,6 +14,7 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.errors import UserError, require
+from bayspike.kernels import Kernels
 from bayspike.learning.batch import BatchReport, Pulled, frames, pace_of, pull_due, training_inputs
 from bayspike.learning.fisher import CHUNK_BYTES
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns
@@ -117,9 +118,11 @@ class SharedHands:
         burn_in: int = 0,
         evidence: Tensor | None = None,
         update_every: int = 1,
+        kernels: Kernels = "plain",
     ) -> tuple[list[State], BatchReport]:
         """As `train_batch`, for one's own rows."""
         require(update_every == 1, "time blocks are learnt by one process: leave out torchrun, or --update-every.")
+        require(kernels == "plain", "compiled kernels are for one process: leave out torchrun, or --kernels.")
         spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
         if isinstance(rule, Paced):
             rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))

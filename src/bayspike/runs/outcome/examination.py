@@ -15,6 +15,7 @@ from bayspike.continual.protocol import Evaluate, Scores
 from bayspike.continual.tasks import Remapped, Task
 from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError
+from bayspike.kernels import Kernels
 from bayspike.metrics import accuracy, ece, mutual_information
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Posterior
 from bayspike.predict.by_name import make_predictor
@@ -63,7 +64,9 @@ def held_back_temperature(
     return fit_temperature(done.probabilities[-1], kept.labels.to(done.probabilities.device))
 
 
-def interim(network: Network, method: Method, options: JudgingOptions, seed: int) -> Evaluate:
+def interim(
+    network: Network, method: Method, options: JudgingOptions, seed: int, kernels: Kernels = "plain"
+) -> Evaluate:
     """The judge of `run_stream`: headline predictor and the mean weights, on a fixed part of the test examples."""
     names = [headline(method, options)] + (["mean"] if method.bayesian else [])
 
@@ -73,7 +76,8 @@ def interim(network: Network, method: Method, options: JudgingOptions, seed: int
         parts = judged(judges, options.interim_examples, seed)
         verdicts = {}
         for name in dict.fromkeys(names):
-            predictor = make_predictor(name, network, posteriors, options.members, committee_generator(seed))
+            drawn = committee_generator(seed)
+            predictor = make_predictor(name, network, posteriors, options.members, drawn, kernels=kernels)
             generator = torch.Generator().manual_seed(moment)  # the same spikes for every predictor
             finals = [
                 predict_samples(predictor, part, generator, over_time=False, keep_members="none").probabilities[-1]

@@ -89,7 +89,9 @@ def job_result(
     for name in (*names, *([] if beside is None else [beside])):
         base, how = (first, gather) if name == beside else (name, "mean")
         drawn = committee_generator(job.seed)
-        predictor = make_predictor(base, network, learnt, config.judging.members, drawn, how)
+        predictor = make_predictor(
+            base, network, learnt, config.judging.members, drawn, how, job.method.training.kernels
+        )
         newest = stream.judges[-1]
         scale = temperature = held_back_temperature(predictor, dataset, job.seed, newest) if name == beside else None
         exam = exams[name] = examine(predictor, stream.judges, job.seed, subset, scale)

@@ -15,6 +15,7 @@ from bayspike.continual.protocol import Evidence, Judged, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.data.augment import parse_augment
 from bayspike.errors import UserError, require, require_range
+from bayspike.kernels import Kernels, check_kernels
 from bayspike.predict.gathering import Gather, check_gather
 from bayspike.spiking.network import NetworkConfig
 from bayspike.spiking.neurons import Reset
@@ -78,9 +79,11 @@ class TrainingOptions:
     judge: Judged = "all"
     augment: str | None = None  # as in shift=2,drop=0.1
     update_every: int = 1
+    kernels: Kernels = "plain"
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1, MOST_EPOCHS)
+        check_kernels(self.kernels)
 
     def config(self, seed: int, shape: tuple[int, ...] = ()) -> StreamConfig:
         """For samples of the given shape, which augmentation needs to know."""
