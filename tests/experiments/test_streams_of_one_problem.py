@@ -1,13 +1,21 @@
 """Permuted, rotated and drifting MNIST end to end, tiny: many tasks, nothing stored, every one judged in the end."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from bayspike.cli import main
+from bayspike.continual.tasks import Remapped, Task
+from bayspike.data.base import Dataset
+from bayspike.data.samples import SpikeSamples
 from bayspike.experiments.permuted_mnist import EXPERIMENT
+from bayspike.predict.predictors import Point
+from bayspike.runs.outcome.examination import held_back_temperature
+from bayspike.spiking.network import NetworkConfig, build
 
 TINY = [
     "--hidden",
@@ -54,3 +62,40 @@ def test_it_runs_and_keeps_its_books(name: str, tasks: int, tmp_path: Path) -> N
 def test_the_published_numbers_are_of_the_last_five_tasks() -> None:
     assert {each.of for each in EXPERIMENT.published} == {"last five of 200 tasks"}
     assert all("ordinary network" in each.name for each in EXPERIMENT.published)
+
+
+def test_as_many_orders_as_one_asks_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Examples held back fit a temperature, also where every task re-wires its inputs."""
+    out = tmp_path / "run"
+    examples = ["--train-examples", "80", "--test-examples", "20", "--held-back", "2", "--gather", "logits"]
+    asked = ["run", "permuted-mnist", "--preset", "demo", "--method", "bayes-stream", *TINY, *examples]
+    assert main([*asked, "--tasks", "3", "--out", str(out)]) == 0
+    result = json.loads((out / "results" / "bayes-stream-seed0.json").read_text("utf-8"))
+    assert len(result["task_names"]) == 3
+    assert result["gathered"]["temperature"]["examples"] == 20
+    assert "committee-logits" in result["final"]
+    capsys.readouterr()
+    assert main([*asked, "--tasks", "0,1;2", "--out", str(tmp_path / "other")]) == 2
+    assert "--tasks of permuted-mnist is how many tasks there are to be" in capsys.readouterr().err
+
+
+def test_held_back_examples_are_seen_as_the_newest_task_sees_them() -> None:
+    """The temperature of a re-wired task is that of images whose pixels were moved beforehand."""
+    network = build(NetworkConfig(12, (6,), 3, synapse_decay=0.0, membrane_decay=0.5, readout_scale=8.0))
+    generator = torch.Generator().manual_seed(0)
+    point = Point(network, [torch.randn(6, 12, generator=generator)])
+    spikes = (torch.rand(9, 40, 12, generator=generator) < 0.4).to(torch.uint8)
+    labels, source = torch.arange(40) % 3, torch.randperm(12, generator=generator)
+    kept, moved = (
+        SpikeSamples(torch.from_numpy(np.packbits(each.transpose(0, 1).numpy(), axis=2)), labels, 9, 12)
+        for each in (spikes, spikes[:, :, source])
+    )
+    task = Task("newest", Remapped(kept, source), Remapped(kept, source))
+    known = Dataset("made", kept, kept, ("a", "b", "c"), (12,), held_back=kept)
+    found = held_back_temperature(point, known, 0, task)
+    expected = held_back_temperature(point, replace(known, held_back=moved), 0)
+    plain = held_back_temperature(point, known, 0)
+    assert found is not None
+    assert expected is not None
+    assert plain is not None
+    assert found.value == expected.value != plain.value

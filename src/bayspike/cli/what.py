@@ -47,7 +47,7 @@ class What:
     options: tuple[str, ...] = ()
     """Options of the data set's loader, for example size=28 test_share=0.3."""
     tasks: str | None = None
-    """Which classes each task has, as in "cat,dog;bird", or the number of tasks."""
+    """Which classes each task has, as in "cat,dog;bird", or the number of tasks (permuted-mnist: of orders)."""
     simulated: bool = False
     """Use the simulated stand-in for data that are not at hand."""
     out: Path | None = None

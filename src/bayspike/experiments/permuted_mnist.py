@@ -81,6 +81,7 @@ EXPERIMENT = Experiment(
             stream=partial(permuted, count=200),
         ),
     },
+    counted=permuted,
     figures=("course", *CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
     paper_data=MNIST,

@@ -15,7 +15,6 @@ from types import FrameType
 
 import torch
 
-from bayspike.continual.grouping import split_as_written
 from bayspike.errors import UserError
 from bayspike.kernels import require_kernels
 from bayspike.runs import checkpoints
@@ -126,10 +125,7 @@ def open_bench(config: RunConfig, experiment: Experiment) -> Workbench:
         require_kernels(each.training.kernels)
     torch.set_num_threads(config.threads)
     dataset = load_data(experiment, config.data)
-    if config.tasks is None:
-        stream = (experiment.presets[config.preset].stream or experiment.stream)(dataset)
-    else:
-        stream = split_as_written(dataset, config.tasks)
+    stream = experiment.tasks_of(config.preset, dataset, config.tasks)
     facts = to_plain(describe_data(dataset, stream, config.data))
     return Workbench(replace(config, dataset=facts, simulated=dataset.simulated), experiment, dataset, stream)
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from bayspike.continual.grouping import split_as_written
 from bayspike.continual.methods import build_rule
 from bayspike.data.base import Dataset, stratified_split
 from bayspike.errors import require, require_range
@@ -91,11 +90,7 @@ def open_tuning(config: TuneConfig, experiment: Experiment) -> tuple[TuneConfig,
         not config.division or config.division == about,
         f"The training examples are not those the tuning was begun with: {config.division} then, {about} now.",
     )
-    preset = experiment.presets[config.base.preset]
-    if config.base.tasks is None:
-        stream = (preset.stream or experiment.stream)(dataset)
-    else:
-        stream = split_as_written(dataset, config.base.tasks)
+    stream = experiment.tasks_of(config.base.preset, dataset, config.base.tasks)
     base = bench.config if not config.division else replace(bench.config, dataset=config.base.dataset)
     config = replace(config, base=base, division=about)
     return config, replace(bench, config=base, dataset=dataset, stream=stream)

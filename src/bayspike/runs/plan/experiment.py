@@ -8,8 +8,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bayspike.continual.grouping import split_as_written
 from bayspike.continual.tasks import Stream, Task
 from bayspike.data.base import Dataset
+from bayspike.errors import require
 
 Table = Mapping[str, Mapping[str, Any]]  # method -> hyper-parameters; "network.…" and "training.…" reach those options
 
@@ -84,6 +86,17 @@ class Experiment:
     paper_data: PaperData | None = None  # of the published numbers; None: those of the preset `paper`
     of_paper: bool = True  # whether it has a preset `paper` that smaller ones are held against
     extras: Callable[..., dict[str, Any]] | None = None  # further arrays of a job, see `judging`
+    counted: Callable[[Dataset, int], Stream] | None = None  # a stream of as many tasks as one likes
+
+    def tasks_of(self, preset: str, dataset: Dataset, written: str | None) -> Stream:
+        """The tasks of a preset, or those that a person asks for: so many, or groups of classes."""
+        if written is None:
+            return (self.presets[preset].stream or self.stream)(dataset)
+        if self.counted is None:
+            return split_as_written(dataset, written)
+        count = int(written) if written.strip().isdecimal() and len(written) < 6 else 0
+        require(count >= 1, f"--tasks of {self.name} is how many tasks there are to be, but is {written[:40]!r}.")
+        return self.counted(dataset, count)
 
 
 def offline(dataset: Dataset) -> Stream:
