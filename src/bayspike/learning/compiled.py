@@ -50,8 +50,9 @@ def present_compiled(
     """The loop over time; see `has_compiled_form`."""
     assert isinstance(rule, GaussianVI)
     time, batch = len(spikes), len(targets)
-    rooms = [_Room(layer, state, batch, rule) for layer, state in zip(network.layers, states, strict=True)]
-    updates = [_Updates(rule, state, batch, time - burn_in) for state in states]
+    threads = compiled.threads_to_share()
+    rooms = [_Room(layer, state, batch, rule, threads) for layer, state in zip(network.layers, states, strict=True)]
+    updates = [_Updates(rule, state, batch, time - burn_in, threads) for state in states]
     counted = np.ones((batch, 1), dtype=np.float32) if evidence is None else evidence.numpy()
     predicted = targets.new_empty(time, *targets.shape)
     frames, wanted, said = spikes.contiguous().numpy(), targets.numpy(), predicted.numpy()
@@ -75,8 +76,8 @@ def present_compiled(
 class _Updates:
     """What follows the products of each step: `GaussianVI.update` and `pull_back`."""
 
-    def __init__(self, rule: GaussianVI, state: GaussianState, batch: int, steps: int) -> None:
-        self.rule, self.state, self.steps = rule, state, steps
+    def __init__(self, rule: GaussianVI, state: GaussianState, batch: int, steps: int, threads: int) -> None:
+        self.rule, self.state, self.steps, self.threads = rule, state, steps, threads
         self.matrices = [part.numpy() for part in state[:4]]
         self.rate, self.pull = rule.rate / batch, rule.precision_rate * rule.pull
         self.evidence = rule.precision_rate / batch * (1.0 if rule.crowd is None else len(state.mean) / rule.crowd)
@@ -96,13 +97,21 @@ class _Updates:
         next_share, rate = np.float32(self.pull if pulling else 0.0), np.float32(self.rate)
         since = pull_due(update, self.steps, self.every) if self.pull > 0 else 0
         if update < 0:
-            return lambda rows, _, room: loops.invert(precision[rows], prior_precision[rows], room, next_share)
+            invert = loops.invert.by(self.threads)
+            return lambda rows, _, room: invert(precision[rows], prior_precision[rows], room, next_share)
         if since == 0:
-            return lambda rows, gradient, room: loops.learn(mean[rows], precision[rows], gradient, room, rate)
-        loop, constants = loops.learn_by_the_letter, [rate, np.float32(self.rule.rate * self.rule.pull)]
+            learn = loops.learn.by(self.threads)
+            return lambda rows, gradient, room: learn(mean[rows], precision[rows], gradient, room, rate)
+        loop, constants = (
+            loops.learn_by_the_letter.by(self.threads),
+            [rate, np.float32(self.rule.rate * self.rule.pull)],
+        )
         if self.held:
             share = 0.0 if self.every == 1 else 1 - (1 - self.pull) ** since
-            loop, constants = loops.learn_and_hold, [rate, np.float32(self.hold * since), np.float32(share)]
+            loop, constants = (
+                loops.learn_and_hold.by(self.threads),
+                [rate, np.float32(self.hold * since), np.float32(share)],
+            )
         return lambda rows, gradient, room: loop(
             *(matrix[rows] for matrix in self.matrices), gradient, room, *constants, next_share
         )
@@ -133,7 +142,8 @@ class _Block(NamedTuple):
 class _Room:
     """The arrays of one layer while a mini-batch is learnt."""
 
-    def __init__(self, layer: Layer, state: GaussianState, batch: int, rule: GaussianVI) -> None:
+    def __init__(self, layer: Layer, state: GaussianState, batch: int, rule: GaussianVI, threads: int) -> None:
+        self.threads = threads
         neurons, pre = layer.shape
         filter_: Any = layer.neuron.filter
         self.constants, self.readout = compiled.constants_of(layer), compiled.readout_of(layer)
@@ -170,12 +180,15 @@ class _Room:
         """Spikes and the factor delta of the gradient, from `noise` and the potentials that the last step left."""
         seen = self.readout, targets, evidence
         left = self.emitted, said, *self.factors
-        self.fired += compiled.neuron_step(*self.driven, self.extra, self.refractory, *self.constants, *seen, *left)
+        neuron_step = compiled.neuron_step.by(self.threads)
+        self.fired += neuron_step(
+            *self.driven, self.extra, self.refractory, *self.constants, *seen, *left, self.threads
+        )
 
     def take_in(self, arriving: Array) -> None:
         """The traces of the next step."""
         old, new, squares = self.traces[0].numpy(), self.traces[1].numpy(), self.squares[1].numpy()
-        compiled.filter_step(arriving, self.hidden, old, *self.decays, new, squares)
+        compiled.filter_step.by(self.threads)(arriving, self.hidden, old, *self.decays, new, squares)
         if self.rounding:
             self.extra = squares.sum(axis=1) * np.float32(self.rounding)
 

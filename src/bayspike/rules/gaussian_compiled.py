@@ -12,11 +12,13 @@ might overlap for all the compiler knows, would be done one number at a time.
 import numba
 import numpy as np
 
+from bayspike.spiking.compiled import compiled
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+
+@compiled
 def learn(mean, precision, gradient, variance, rate):  # type: ignore[no-untyped-def]
     """m ← m − η·G/p: a step without the pull."""
-    for i in range(mean.shape[0]):
+    for i in numba.prange(mean.shape[0]):
         m, p, g, v = mean[i], precision[i], gradient[i], variance[i]
         for j in range(len(m)):
             v[j] = np.float32(1) / p[j]
@@ -24,12 +26,12 @@ def learn(mean, precision, gradient, variance, rate):  # type: ignore[no-untyped
             g[j] = np.float32(0)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def learn_by_the_letter(  # type: ignore[no-untyped-def]
     mean, precision, prior_mean, prior_precision, gradient, variance, rate, pull, next_share
 ):
     """m ← m − 1/p·(η·G + ηρ·p₀·(m − m₀)), p ← p + s·(p₀ − p): Algorithm 1."""
-    for i in range(mean.shape[0]):
+    for i in numba.prange(mean.shape[0]):
         m, p, m0, p0 = mean[i], precision[i], prior_mean[i], prior_precision[i]
         g, v = gradient[i], variance[i]
         for j in range(len(p)):
@@ -40,7 +42,7 @@ def learn_by_the_letter(  # type: ignore[no-untyped-def]
             g[j] = np.float32(0)
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def learn_and_hold(  # type: ignore[no-untyped-def]
     mean, precision, prior_mean, prior_precision, gradient, variance, rate, hold, share, next_share
 ):
@@ -48,7 +50,7 @@ def learn_and_hold(  # type: ignore[no-untyped-def]
 
     m ← (m + a·m₀)/(1 + a) with a = hold·p₀/p.
     """
-    for i in range(mean.shape[0]):
+    for i in numba.prange(mean.shape[0]):
         m, p, m0, p0 = mean[i], precision[i], prior_mean[i], prior_precision[i]
         g, v = gradient[i], variance[i]
         for j in range(len(m)):
@@ -63,10 +65,10 @@ def learn_and_hold(  # type: ignore[no-untyped-def]
             p[j] += next_share * (p0[j] - p[j])
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def invert(precision, prior_precision, variance, next_share):  # type: ignore[no-untyped-def]
     """1/p, and the pull of the precision before the next step's product, where nothing is learnt yet."""
-    for i in range(precision.shape[0]):
+    for i in numba.prange(precision.shape[0]):
         p, p0, v = precision[i], prior_precision[i], variance[i]
         for j in range(len(p)):
             v[j] = np.float32(1) / p[j]

@@ -5,6 +5,11 @@ pass here, an example at a time, which stays in the nearest cache. Dense layers 
 precision; the numbers are those of the plain form within rounding.
 """
 
+from collections.abc import Callable
+from importlib.util import find_spec
+from types import FunctionType
+from typing import Any, NamedTuple
+
 import numba
 import numpy as np
 import torch
@@ -18,6 +23,36 @@ from bayspike.spiking.surrogates import SURROGATES
 RESETS = {"zero": 0, "subtract": 1, "refractory": 2}
 KINDS = {name: number for number, name in enumerate(SURROGATES)}
 TOGETHER = 4  # rows of the read-out
+
+
+Loop = Callable[..., Any]
+
+
+class Forms(NamedTuple):
+    """One loop compiled twice: for one thread, and with what is a `prange` shared by several."""
+
+    alone: Loop
+    shared: Loop
+
+    def by(self, threads: int) -> Loop:
+        return self.alone if threads == 1 else self.shared
+
+
+def compiled(loop: Loop) -> Forms:
+    """Compile a loop when it is first called; what was compiled is kept on the disk for the next process."""
+    options: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+    twin = FunctionType(loop.__code__, loop.__globals__, f"{loop.__name__}_shared")  # kept under a name of its own
+    twin.__module__, twin.__qualname__ = loop.__module__, twin.__name__
+    return Forms(numba.njit(**options)(loop), numba.njit(parallel=True, **options)(twin))
+
+
+def threads_to_share() -> int:
+    """As many as torch has, where the compiler can use them from any thread of Python."""
+    threads = torch.get_num_threads()
+    if threads == 1 or find_spec("numba.np.ufunc.omppool") is None:
+        return 1
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+    return threads
 
 
 def has_compiled_form(layer: Layer) -> bool:
@@ -43,11 +78,11 @@ def readout_of(layer: Layer) -> NDArray[np.float32]:
     return padded
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def filter_step(spikes, hidden, trace, synapse, membrane, next_trace, squares):  # type: ignore[no-untyped-def]
     """Two leaky averages in a row (`filters.DoubleExponential.step`), and the squares of the new traces."""
     one = np.float32(1)
-    for b in range(spikes.shape[0]):
+    for b in numba.prange(spikes.shape[0]):
         arriving, inner, old, new, square = spikes[b], hidden[b], trace[b], next_trace[b], squares[b]
         for j in range(len(arriving)):
             inner[j] = (one - synapse) * np.float32(arriving[j]) + synapse * inner[j]
@@ -92,10 +127,10 @@ def _slopes(u, threshold, kind, slope):  # type: ignore[no-untyped-def]
             u[i] = slope if slope * abs(u[i] - threshold) <= half else nought
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@compiled
 def neuron_step(  # type: ignore[no-untyped-def]
     potential, variance, noise, rounding, refractory, numbers, reset, kind, readout, targets, evidence,
-    emitted, probabilities, delta, squared,
+    emitted, probabilities, delta, squared, parts,
 ):  # fmt: skip
     """From drawn potentials to spikes, and from the error of the read-out to delta and delta² `(batch, neurons)`.
 
@@ -105,52 +140,53 @@ def neuron_step(  # type: ignore[no-untyped-def]
     """
     threshold, decay, height, slope = numbers[0], numbers[1], numbers[2], numbers[3]
     batch, neurons = potential.shape
-    classes = targets.shape[1]
-    u, fired, total = np.empty(neurons, np.float32), np.empty(neurons + 1, np.uint32), 0
-    values = np.zeros(len(readout), np.float32)  # logits, exponentials, errors of the classes
-    for b in range(batch):
-        # loops over few arrays at a time, of one example, which stays in the nearest cache: `rules.gaussian_compiled`
-        mean, spread, draw, own, out = potential[b], variance[b], noise[b], refractory[b], emitted[b]
-        extra = rounding[b]
-        for i in range(neurons):
-            u[i] = mean[i] + np.sqrt(spread[i] + extra) * draw[i] - own[i]
-        for i in range(neurons):
-            spike = u[i] > threshold
-            out[i] = spike
-            if reset == 0:
-                own[i] = decay * (own[i] + (u[i] if spike else np.float32(0)))
-            elif reset == 1:
-                own[i] = decay * (own[i] + (threshold if spike else np.float32(0)))
-            else:
-                own[i] = decay * own[i] + (height if spike else np.float32(0))
-        count = 0
-        for i in range(neurons):  # no branch: each is written, those that fired stay
-            fired[count] = i
-            count += out[i]
-        total += count
-        values[:] = 0
-        for each in range(count):
-            for c in range(classes):
-                values[c] += readout[c, fired[each]]
-        largest = values[0]
-        for c in range(1, classes):
-            largest = max(largest, values[c])
-        whole = np.float32(0)
-        for c in range(classes):
-            values[c] = exponential(values[c] - largest)
-            whole += values[c]
-        for c in range(classes):
-            probabilities[b, c] = values[c] / whole
-            values[c] = probabilities[b, c] - targets[b, c]
-        errors, squares, weight = delta[b], squared[b], evidence[b, 0]
-        errors[:] = 0
-        for c in range(0, len(readout), TOGETHER):
-            first, second, third, fourth = readout[c], readout[c + 1], readout[c + 2], readout[c + 3]
-            v, w, x, y = values[c], values[c + 1], values[c + 2], values[c + 3]
+    classes, total = targets.shape[1], 0
+    for part in numba.prange(parts):  # of the examples
+        u, fired = np.empty(neurons, np.float32), np.empty(neurons + 1, np.uint32)
+        values = np.zeros(len(readout), np.float32)  # logits, exponentials, errors of the classes
+        for b in range(batch * part // parts, batch * (part + 1) // parts):
+            # few arrays at a time, of one example, which stays in the nearest cache: see `rules.gaussian_compiled`
+            mean, spread, draw, own, out = potential[b], variance[b], noise[b], refractory[b], emitted[b]
+            extra = rounding[b]
             for i in range(neurons):
-                errors[i] += v * first[i] + w * second[i] + x * third[i] + y * fourth[i]
-        _slopes(u, threshold, kind, slope)
-        for i in range(neurons):
-            errors[i] *= u[i]
-            squares[i] = weight * errors[i] * errors[i]
+                u[i] = mean[i] + np.sqrt(spread[i] + extra) * draw[i] - own[i]
+            for i in range(neurons):
+                spike = u[i] > threshold
+                out[i] = spike
+                if reset == 0:
+                    own[i] = decay * (own[i] + (u[i] if spike else np.float32(0)))
+                elif reset == 1:
+                    own[i] = decay * (own[i] + (threshold if spike else np.float32(0)))
+                else:
+                    own[i] = decay * own[i] + (height if spike else np.float32(0))
+            count = 0
+            for i in range(neurons):  # no branch: each is written, those that fired stay
+                fired[count] = i
+                count += out[i]
+            total += count
+            values[:] = 0
+            for each in range(count):
+                for c in range(classes):
+                    values[c] += readout[c, fired[each]]
+            largest = values[0]
+            for c in range(1, classes):
+                largest = max(largest, values[c])
+            whole = np.float32(0)
+            for c in range(classes):
+                values[c] = exponential(values[c] - largest)
+                whole += values[c]
+            for c in range(classes):
+                probabilities[b, c] = values[c] / whole
+                values[c] = probabilities[b, c] - targets[b, c]
+            errors, squares, weight = delta[b], squared[b], evidence[b, 0]
+            errors[:] = 0
+            for c in range(0, len(readout), TOGETHER):
+                first, second, third, fourth = readout[c], readout[c + 1], readout[c + 2], readout[c + 3]
+                v, w, x, y = values[c], values[c + 1], values[c + 2], values[c + 3]
+                for i in range(neurons):
+                    errors[i] += v * first[i] + w * second[i] + x * third[i] + y * fourth[i]
+            _slopes(u, threshold, kind, slope)
+            for i in range(neurons):
+                errors[i] *= u[i]
+                squares[i] = weight * errors[i] * errors[i]
     return total
