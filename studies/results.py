@@ -1,4 +1,4 @@
-"""All tables and figures of docs/results.md from one command: `make results`, or `python studies/results.py [NAME …]`.
+"""All tables and figures of docs/results.md and docs/tables.md from one command: `make results`, or `python studies/results.py [NAME …]`.
 
 Each line below is a run or a study, with what it makes. A run that was stopped is resumed, one that is done is skipped,
 and a study repeats no trial that its file already has; so the whole can be stopped at any time and called again. On two
@@ -32,7 +32,11 @@ class Step(NamedTuple):
 STEPS = (
     Step("split-mnist", "split-mnist --preset paper --evaluations 2", "split-mnist"),
     Step("permuted-mnist", "permuted-mnist --preset laptop --train-examples 60000 --seeds 3", "permuted-mnist"),
+    Step("permuted-mnist-50", "permuted-mnist --preset paper --hidden 400 --tasks 50 --seeds 1", "permuted-mnist-50"),
     Step("permuted-mnist-200", "permuted-mnist --preset paper --seeds 1", "permuted-mnist-200"),
+    Step("permuted-tuning", "studies/permuted_mnist.py tune"),
+    Step("permuted-widths", "studies/permuted_mnist.py widths"),
+    Step("foreign-after-tasks", "studies/foreign_after_tasks.py"),
     Step("two-moons", "two-moons --preset paper", "two-moons"),
     Step("split-nmnist", "split-nmnist --preset laptop --seeds 3", "split-nmnist"),
     Step("dvs-gestures", "dvs-gestures --preset laptop --seeds 3", "dvs-gestures"),

@@ -1,4 +1,4 @@
-"""The tables of docs/results.md, made anew from the summaries in docs/results.
+"""The tables of docs/results.md and docs/tables.md, made anew from the summaries in docs/results.
 
     python studies/tables.py            # fill them in again
     python studies/tables.py --check    # say whether they are what the summaries say
@@ -166,8 +166,10 @@ def fill(page: str, summaries: Path) -> str:
 
 if __name__ == "__main__":
     docs = Path(__file__).parents[1] / "docs"
-    old = (docs / "results.md").read_text()
-    new = fill(old, docs / "results")
-    if sys.argv[1:] == ["--check"]:
-        sys.exit("docs/results.md is not what docs/results says: run python studies/tables.py." if new != old else 0)
-    (docs / "results.md").write_text(new)
+    for path in (docs / "results.md", docs / "tables.md"):
+        old = path.read_text()
+        new = fill(old, docs / "results")
+        if sys.argv[1:] != ["--check"]:
+            path.write_text(new)
+        elif new != old:
+            sys.exit(f"docs/{path.name} is not what docs/results says: run python studies/tables.py.")

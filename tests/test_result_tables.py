@@ -1,4 +1,4 @@
-"""The tables of docs/results.md that hold a learner against its controls, and without some of its synapses."""
+"""The tables of the docs that hold a learner against its controls, and without some of its synapses."""
 
 import importlib.util
 from pathlib import Path
