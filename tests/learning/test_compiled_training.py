@@ -200,3 +200,19 @@ def test_the_update_is_that_of_the_paper() -> None:
     np.testing.assert_allclose(variance, 1 / expected_p, rtol=1e-5)
     torch.testing.assert_close(state.precision.double(), torch.lerp(expected_p, p0, eta * rho), rtol=1e-6, atol=1e-6)
     assert not gradient.any()
+
+
+def test_loops_are_compiled_even_where_they_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from bayspike.spiking import compiled
+
+    plain = numba.njit
+
+    def nowhere(**options: object) -> object:
+        if "cache" in options:
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert compiled.jitted(lambda number: number + 1)(2) == 3
