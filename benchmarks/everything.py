@@ -114,7 +114,7 @@ PARTS = {
     ),
     "inference": Part(
         "inference.py",
-        "--repeats 5",
+        "--repeats 3",
         "--few --repeats 1",
         {"predictor": "predictor", "kernels": "kernels", "weights": "weights", "shape": "layers", "members": "members",
          "batch": "inputs", "density": "density", "seconds": "seconds", "over_products": "over products",
