@@ -144,8 +144,8 @@ def main() -> None:
             continue
         if not given.few:
             rows += [
-                measure("committee", (400,), 1000, images, min(given.repeats, 3), kernels, eight=True),
-                measure("committee", (400,), 1000, images, min(given.repeats, 3), kernels),
+                measure("committee", (400,), 1000, images, min(given.repeats, 2), kernels, eight=True),
+                measure("committee", (400,), 1000, images, min(given.repeats, 2), kernels),
                 measure("committee", (400,), 256, few, given.repeats, kernels),
                 measure("committee", (400, 400), 256, few, given.repeats, kernels),
                 measure("point", (400,), 256, few, given.repeats, kernels),

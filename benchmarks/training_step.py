@@ -66,6 +66,7 @@ RULES: dict[tuple[str, str], Rule] = {
     ("bayes-binary", "neuron"): BernoulliVI(sampling="neuron"),
     ("bayes-binary", "synapse"): BernoulliVI(),
 }
+BRIEF = (("sgd", "-"), ("bayes", "neuron, pull at every step"))
 PEERS = ("snntorch", "snntorch_fed", "snntorch_bptt")
 # forward products and gradient products of each rule
 PRODUCTS = {
@@ -209,21 +210,22 @@ def has_compiled_form(key: tuple[str, str]) -> bool:
 
 
 def rows_for(
-    setting: Setting, names: list[str], kernels: list[str], with_usual: bool = True
+    setting: Setting, names: list[str], kernels: list[str], brief: bool = False
 ) -> Iterator[dict[str, object]]:
     peers: dict[str, float] = {}
     numba = importlib.util.find_spec("numba") is not None
     if importlib.util.find_spec("snntorch"):
-        peers = {peer: 2 * setting.run(peer, ("sgd", "-"))["over_products"] for peer in PEERS}
+        wanted = PEERS[:1] if brief else PEERS
+        peers = {peer: 2 * setting.run(peer, ("sgd", "-"))["over_products"] for peer in wanted}
     usual: dict[str, dict[str, float]] = {}
     for key in RULES:
-        if key[0] not in names:
+        if key[0] not in names or (brief and key not in BRIEF):
             continue
         count = sum(PRODUCTS[key])
-        if with_usual and key[0] not in usual and (key[0] != "bayes" or fits(setting.shape)):
+        if not brief and key[0] not in usual and (key[0] != "bayes" or fits(setting.shape)):
             usual[key[0]] = setting.run("usual", key)
             usual[key[0]]["products"] = count * usual[key[0]]["over_products"]
-        rival, no_rival = usual.get(key[0]), "does not fit" if with_usual else "not measured"
+        rival, no_rival = usual.get(key[0]), "not measured" if brief else "does not fit"
         for form in kernels:
             if form == "compiled" and not (numba and has_compiled_form(key)):
                 continue
@@ -239,7 +241,8 @@ def rows_for(
                 "milliseconds": round(1000 * mine["seconds"], 3),
                 "over_products": round(mine["over_products"], 3),
                 "over_usual": round(cost / rival["products"], 4) if rival else no_rival,
-                **{f"over_{peer}": round(cost / peers[peer], 3) if peers else "not installed" for peer in PEERS},
+                **{f"over_{peer}": round(cost / each, 3) for peer, each in peers.items()},
+                **({} if peers else {f"over_{peer}": "not installed" for peer in PEERS}),
                 "memory_bytes": int(mine["memory_bytes"]),
                 "memory_4t_bytes": int(mine["memory_4t_bytes"]) if "memory_4t_bytes" in mine else "not measured",
                 "usual_memory_bytes": int(rival["memory_bytes"]) if rival else no_rival,
@@ -275,7 +278,7 @@ def main() -> None:
     parser.add_argument("--network", nargs="+", default=[], help="stacks in place of --shape, see maps.py")
     parser.add_argument("--input", default="2x34x34", help="channels, height and width of the inputs of --network")
     parser.add_argument(
-        "--no-usual", action="store_true", help="leave out the usual way, which is slow on large layers"
+        "--brief", action="store_true", help="SGD and the letter of the Gaussian rule, beside snnTorch's step alone"
     )
     parser.add_argument("--child", nargs=7, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -297,7 +300,7 @@ def main() -> None:
             images = Path(folder, f"{inputs}-{fan_in}.npy")
             np.save(images, images_for(inputs, fan_in))
             for row in rows_for(
-                Setting(shape, threads, inputs, images, given.repeats), given.rule, given.kernels, not given.no_usual
+                Setting(shape, threads, inputs, images, given.repeats), given.rule, given.kernels, given.brief
             ):
                 if not given.json:
                     print(show(row) if rows else f"{show(row, names=True)}\n{show(row)}", flush=True)

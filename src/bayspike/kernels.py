@@ -4,7 +4,7 @@ The compiled form (numba, the extra `fast`) does in one pass over memory what to
 results within rounding. It is asked for by name, and the name is part of a run's configuration: a run that was begun
 with it goes on with it. It serves dense layers without lateral synapses, of exponential filters, in single precision on
 the CPU: whole committees and points, and the Gaussian rule with draws at the neurons. Everything else, a convolution
-for example, takes the plain form whatever was asked for.
+or a time block for example, takes the plain form whatever was asked for.
 """
 
 from importlib.util import find_spec

@@ -106,6 +106,22 @@ def test_is_the_same_twice_and_on_several_threads(name: str, threads: int) -> No
         torch.testing.assert_close(mine, other, rtol=1e-6 * (threads - 1), atol=1e-7 * (threads - 1))
 
 
+def test_nothing_but_the_state_goes_on_to_the_next_mini_batch() -> None:
+    """So a run that is resumed from its checkpoint comes to the same bits."""
+    network, rule, found = network_for(), RULES["letter"], []
+    for forgetful in (False, True):
+        states = init_states(network, rule, torch.Generator().manual_seed(0))
+        for number in range(3):
+            spikes = torch.rand(8, 6, 21, generator=torch.Generator().manual_seed(number)) < 0.3
+            draws = torch.Generator().manual_seed(number)
+            states, _ = train_batch(network, rule, states, spikes, torch.arange(6) % 3, draws, kernels="compiled")
+            if forgetful:
+                states = [GaussianState(*(part.clone() for part in state[:4])) for state in states]
+        found.append(states)
+    for mine, other in zip(*found, strict=True):
+        assert all(torch.equal(a, b) for a, b in zip(mine[:4], other[:4], strict=True))
+
+
 @pytest.mark.parametrize(
     ("rule", "settings"),
     [
@@ -184,3 +200,19 @@ def test_the_update_is_that_of_the_paper() -> None:
     np.testing.assert_allclose(variance, 1 / expected_p, rtol=1e-5)
     torch.testing.assert_close(state.precision.double(), torch.lerp(expected_p, p0, eta * rho), rtol=1e-6, atol=1e-6)
     assert not gradient.any()
+
+
+def test_loops_are_compiled_even_where_they_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    import numba
+
+    from bayspike.spiking import compiled
+
+    plain = numba.njit
+
+    def nowhere(**options: object) -> object:
+        if "cache" in options:
+            raise RuntimeError("cannot cache function: no locator available")
+        return plain(**options)
+
+    monkeypatch.setattr(numba, "njit", nowhere)
+    assert compiled.jitted(lambda number: number + 1)(2) == 3

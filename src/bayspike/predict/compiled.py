@@ -25,7 +25,7 @@ from torch.nn.functional import pad
 from bayspike.posteriors.grid import LEVELS_ABOVE, LEVELS_BELOW
 from bayspike.predict.synapses import Fixed
 from bayspike.predict.unrolled import Outcome, slices
-from bayspike.spiking.compiled import RESETS, has_compiled_form
+from bayspike.spiking.compiled import RESETS, has_compiled_form, jitted
 from bayspike.spiking.filters import DoubleExponential
 from bayspike.spiking.network import Network
 from bayspike.spiking.neurons import Neuron
@@ -111,7 +111,7 @@ def _constants(neuron: Neuron, steps: NDArray[np.float32]) -> tuple[Any, ...]:
     return thresholds, decays, np.float32(neuron.refractory_height), RESETS[neuron.reset]
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jitted
 def _events(spikes):  # type: ignore[no-untyped-def]
     """The events of `(sets, time, batch, pre)`, example by example, and where each step's begin.
 
@@ -174,7 +174,7 @@ def _add_rows(total, table, channels, begin, end, sign):  # type: ignore[no-unty
         event += 1
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy", fastmath={"contract"})
+@jitted
 def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted):  # type: ignore[no-untyped-def]
     """Events to spikes `(members, time, batch, neurons)`; returns how many there are. The scan is `unrolled.fire`'s."""
     members, _, neurons = tables.shape
@@ -217,7 +217,7 @@ def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted): 
     return count
 
 
-@numba.njit(nogil=True, cache=True, error_model="numpy")
+@jitted
 def _read(spikes, readout, logits):  # type: ignore[no-untyped-def]
     """Add each spike's column of the read-out `(neurons, width)` to the logits `(members, time, classes, batch)`.
 

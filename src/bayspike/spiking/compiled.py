@@ -38,12 +38,21 @@ class Forms(NamedTuple):
         return self.alone if threads == 1 else self.shared
 
 
-def compiled(loop: Loop) -> Forms:
+def jitted(loop: Loop, **options: Any) -> Loop:
     """Compile a loop when it is first called; what was compiled is kept on the disk for the next process."""
-    options: dict[str, Any] = {"nogil": True, "cache": True, "error_model": "numpy", "fastmath": {"contract"}}
+    options |= {"nogil": True, "error_model": "numpy", "fastmath": {"contract"}}
+    try:
+        made: Loop = numba.njit(cache=True, **options)(loop)
+    except RuntimeError:  # there is no place where it could be kept
+        made = numba.njit(**options)(loop)
+    return made
+
+
+def compiled(loop: Loop) -> Forms:
+    """Compile a loop in both forms."""
     twin = FunctionType(loop.__code__, loop.__globals__, f"{loop.__name__}_shared")  # kept under a name of its own
     twin.__module__, twin.__qualname__ = loop.__module__, twin.__name__
-    return Forms(numba.njit(**options)(loop), numba.njit(parallel=True, **options)(twin))
+    return Forms(jitted(loop), jitted(twin, parallel=True))
 
 
 def threads_to_share() -> int:
