@@ -19,7 +19,7 @@ def test_the_page_has_a_filled_place_for_every_table() -> None:
         inner, end, _ = rest.partition(f"<!-- /{name} -->")
         assert mark, name
         assert end, name
-        assert "<!--" not in inner, name
+        assert len(inner.strip()) > 50, f"{name} is empty: make bench"
 
 
 def test_only_what_is_between_the_marks_is_replaced() -> None:

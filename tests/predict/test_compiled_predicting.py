@@ -156,3 +156,18 @@ def test_a_point_has_it_too() -> None:
     weights = [matrices[0] for matrices in committee_for(network).weights]
     ours, theirs = Point(network, weights, kernels="compiled"), Point(network, weights)
     torch.testing.assert_close(ours.predict(spikes_of()).probabilities, theirs.predict(spikes_of()).probabilities)
+
+
+def test_dense_spikes_are_left_to_products_where_weights_are_floating_point() -> None:
+    from bayspike.predict import compiled
+
+    network = build(NetworkConfig(21, (19,), 3))
+    noise, bright = torch.ones(16, 8, 21, dtype=torch.uint8), torch.ones(16, 8, 21, dtype=torch.uint8)
+    noise[::2] = 0
+    for grid, expected in ((None, False), ("fit", True)):
+        rows = compiled.rows_of(network, committee_for(network, grid=grid)._fixed) or []
+        assert compiled.worthwhile(rows, noise) is expected
+        assert compiled.worthwhile(rows, bright)  # all channels fire always: nothing is left
+    plain = committee_for(network, grid=None)
+    fast = Committee(network, plain.weights, kernels="compiled")
+    assert torch.equal(fast.predict(noise).probabilities, plain.predict(noise).probabilities)

@@ -32,6 +32,7 @@ from bayspike.spiking.neurons import Neuron
 
 SPIKES_IN_FLIGHT = 1 << 23  # bytes of one layer's spikes, over all members: they stay in the cache until they are read
 LARGEST = 2**15 - 1
+DENSEST = 0.3  # share of events from which on the plain form is faster
 WIDTH = 16  # classes are padded to a multiple of it, which is one register
 
 
@@ -62,6 +63,19 @@ def _on_grid(tables: Tensor) -> Rows:
         if furthest <= LARGEST:
             return Rows(levels.to(torch.int16).numpy(), tried.to(torch.float32).numpy())
     return Rows(tables.contiguous().numpy(), np.ones(len(tables), dtype=np.float32))
+
+
+def worthwhile(rows: Sequence[Rows], spikes: Tensor) -> bool:
+    """Whether `(time, batch, inputs)` are sparse enough: a sum of rows of floating point loses to a dense product.
+
+    What counts is what is left after channels that fire often are turned round; every eighth example is looked at.
+    """
+    if rows[0].tables.dtype == np.int16:  # half as wide: no input is so dense
+        return True
+    some = spikes[:, ::8]
+    counts = some.sum(dim=0, dtype=torch.int64)
+    left = torch.minimum(counts, len(some) - counts).sum()
+    return float(left) <= DENSEST * some.numel()
 
 
 def unroll_compiled(network: Network, rows: Sequence[Rows], spikes: Tensor) -> Iterator[Outcome]:

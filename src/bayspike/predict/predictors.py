@@ -16,9 +16,8 @@ nothing about the input: probabilities are uniform there, and gathering begins a
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import prod
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -35,6 +34,9 @@ from bayspike.predict.unrolled import Outcome, check_binary, unroll_members
 from bayspike.predict.watching import ForeignRule, Watch
 from bayspike.spiking.convolution import Convolution
 from bayspike.spiking.network import Layer, Network
+
+if TYPE_CHECKING:
+    from bayspike.predict.compiled import Rows
 
 KeepMembers = Literal["all", "final", "none"]
 OWN_WEIGHTS_IN_FLIGHT = 1 << 26  # numbers: 256 MiB in single precision
@@ -172,12 +174,11 @@ class Committee(Predictor):
         tables = _tables(network, weights)
         self._fixed = [Fixed(each, _maps(layer)) for each, layer in zip(tables, network.layers, strict=True)]
         self.members = self._fixed[0].members
-        self._unroll: Callable[[Tensor], Iterator[Outcome]] | None = None
+        self._rows: list[Rows] | None = None  # the weights as compiled loops read them
         if kernels == "compiled":
             from bayspike.predict import compiled  # needs numba
 
-            rows = compiled.rows_of(network, self._fixed)
-            self._unroll = None if rows is None else partial(compiled.unroll_compiled, network, rows)
+            self._rows = compiled.rows_of(network, self._fixed)
 
     @staticmethod
     def draw(
@@ -205,7 +206,12 @@ class Committee(Predictor):
         return list(self._fixed)
 
     def unroll(self, spikes: Tensor, generator: torch.Generator | None) -> Iterator[Outcome]:
-        return self._unroll(spikes) if self._unroll else super().unroll(spikes, generator)
+        if self._rows is not None:
+            from bayspike.predict import compiled
+
+            if compiled.worthwhile(self._rows, spikes):
+                return compiled.unroll_compiled(self.network, self._rows, spikes)
+        return super().unroll(spikes, generator)
 
 
 @dataclass(frozen=True)
