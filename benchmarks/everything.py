@@ -150,7 +150,9 @@ PARTS = {
          "bytes_per_step": "bytes sent a step", "all_reduce_bytes_per_step": "an all-reduce would send"},
         ranks,
     ),
-    "live": Part("live.py", "--seconds 5", "--seconds 1 --hidden 16 --members 2", {"what": "what", "value": "figure"}, live),
+    "live": Part(
+        "live.py", "--seconds 5", "--seconds 1 --hidden 16 --members 2", {"what": "what", "value": "figure"}, live
+    ),
 }  # fmt: skip
 
 

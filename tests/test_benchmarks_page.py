@@ -47,10 +47,11 @@ def test_a_part_that_does_not_run_says_so() -> None:
 )
 def test_quick_runs_give_tables(names: tuple[str, ...], tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    page.write_text("".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in names), "utf-8")
+    page.write_text("".join(f"<!-- {name} -->\n<!-- /{name} -->\n" for name in ("about", *names)), "utf-8")
     command = [sys.executable, everything.__file__, "--quick", "--page", str(page), "--only", *names]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert "does not run" not in done.stdout
+    assert "Not part of it: training," in page.read_text("utf-8")
     text = page.read_text("utf-8")
     for name in names:
         inner = text.partition(f"<!-- {name} -->")[2].partition(f"<!-- /{name} -->")[0]
