@@ -1,4 +1,4 @@
-"""All tables and figures of the results pages from one command: `make results`, or `python studies/results.py [NAME …]`.
+"""All tables and figures of the results from one command: `make results`, or `python studies/results.py [NAME …]`.
 
 Each line below is a run or a study, with what it makes. A run that was stopped is resumed, one that is done is skipped,
 and a study repeats no trial that its file already has; so the whole can be stopped at any time and called again. On two
