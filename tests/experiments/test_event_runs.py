@@ -104,11 +104,6 @@ def test_the_stand_in_has_presets_of_its_own() -> None:
     assert real.methods[0].network != simulated.methods[1].network
 
 
-def test_inputs_that_are_shuffled_cannot_be_held_back(data_root: Path, tmp_path: Path) -> None:
-    command = ["run", "permuted-mnist", "--data", str(data_root), "--held-back", "0.2", *TINY, "--time", "6"]
-    assert main([*command, "--out", str(tmp_path / "run")]) == 2
-
-
 def test_a_share_held_back_is_not_learnt(data_root: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = ["run", "split-nmnist", "--data", str(data_root), "--held-back", "1", "--gather", "logits"]
