@@ -1,4 +1,4 @@
-"""Binarised metaplasticity (Laborieux, Ernoult, Hirtzlin & Querlioz, Nature Communications 2021, eqs. 1 and 2).
+"""Binarised metaplasticity (Laborieux, Ernoult, Hirtzlin & Querlioz, Nature Communications 2021).
 
 A synapse is the sign of a hidden weight h, trained straight through. The further the hidden weight has gone, the less
 an update that would bring it back to zero is felt:
@@ -6,8 +6,8 @@ an update that would bring it back to zero is felt:
     h ← h − η·g·f(h)   where the step shrinks |h|, that is where g·h > 0,     f(h) = 1 − tanh²(m·h)
     h ← h − η·g        elsewhere
 
-with g the mean gradient at w = sign(h). m = 0 is the straight-through estimator. Where their step is Adam's, here it is
-that of the gradient, as with every rival. The logit of `BernoulliVI` plays the part of h.
+with g the mean gradient at w = sign(h). m = 0 is the straight-through estimator. The step is that of the gradient, as
+with every rival. The logit of `BernoulliVI` plays the part of h.
 """
 
 from dataclasses import dataclass
