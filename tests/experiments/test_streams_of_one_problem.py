@@ -75,6 +75,10 @@ def test_as_many_orders_as_one_asks_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert result["gathered"]["temperature"]["examples"] == 20
     assert "committee-logits" in result["final"]
     capsys.readouterr()
+    assert main(["evaluate", str(out), "--json", "--predictor", "committee", "--gather", "mean"]) == 0
+    said, told = json.loads(capsys.readouterr().out), result["final"]["committee"]["overall"]
+    assert said["scores"]["committee"]["examples"] == 60  # of every order its own
+    assert said["scores"]["committee"]["accuracy"] == pytest.approx(told["accuracy"])
     assert main([*asked, "--tasks", "0,1;2", "--out", str(tmp_path / "other")]) == 2
     assert "--tasks of permuted-mnist is how many tasks there are to be" in capsys.readouterr().err
 

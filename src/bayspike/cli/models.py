@@ -310,7 +310,7 @@ def load_data_of(
 
     from bayspike.errors import require
     from bayspike.experiments.registry import experiment
-    from bayspike.runs.models import own_data
+    from bayspike.runs.models import as_tasks_saw_it, own_data
     from bayspike.runs.plan.config import DataOptions
     from bayspike.runs.plan.prepare import load_data
     from bayspike.storage.plain import from_plain
@@ -320,11 +320,15 @@ def load_data_of(
     options = from_plain(DataOptions, model.about["data"], f"{model.path}: data")
     if root is not None:
         options = replace(options, root=str(root.resolve()))
-    if name is not None and name != options.name:
+    another = name is not None and name != options.name
+    if another:
         options = replace(options, name=name, options={}, train_examples=None, time=options.time or model.about["time"])
     if examples is not None:
         options = replace(options, test_examples=examples)
-    dataset = load_data(experiment(model.about["experiment"]), options)
+    learnt = experiment(model.about["experiment"])
+    dataset = load_data(learnt, options)
+    if not another:
+        dataset = as_tasks_saw_it(dataset, learnt, model.about)
     require(
         dataset.test.inputs == model.network.inputs and len(dataset.classes) <= model.network.classes,
         f"{dataset.name} has {dataset.test.inputs} inputs and {len(dataset.classes)} classes, but the network "

@@ -172,6 +172,8 @@ def about_model(config: RunConfig, prepared: PreparedJob) -> dict[str, Any]:
     job = prepared.job
     return {
         "experiment": config.experiment,
+        "preset": config.preset,
+        "asked_tasks": config.tasks,
         "network": to_plain(prepared.network_config),
         "method": job.method.method,
         "label": job.method.label,

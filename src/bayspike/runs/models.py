@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from bayspike.continual.methods import build_rule
-from bayspike.continual.tasks import Concatenated, of_classes
+from bayspike.continual.tasks import Concatenated, Remapped, of_classes
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError, require
@@ -21,6 +21,7 @@ from bayspike.posteriors.distributions import Posterior
 from bayspike.runs.checkpoints import load, steps, unpack_progress
 from bayspike.runs.outcome.shapes import MODEL, check_shape
 from bayspike.runs.packed import NAME, is_packed, packed_posteriors
+from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import stratified
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.files import reason
@@ -123,6 +124,17 @@ def own_data(model: Model, root: Path | None, name: str | None, count: int | Non
         everything = Concatenated(parts)
         dataset = Dataset(about, everything, everything, tuple(model.classes), shape, bool(model.about["simulated"]))
     return replace(dataset, test=stratified(dataset.test, count, 0, "test_examples"))
+
+
+def as_tasks_saw_it(dataset: Dataset, experiment: Experiment, about: Mapping[str, Any]) -> Dataset:
+    """The test samples behind the inputs' orders of every task, where tasks re-wire the inputs; else the data set."""
+    preset, written = about.get("preset"), about.get("asked_tasks")
+    if preset not in experiment.presets or not isinstance(written, str | None):  # files of before know neither
+        return dataset
+    tests = tuple(task.test for task in experiment.tasks_of(preset, dataset, written).judges)
+    if not any(isinstance(test, Remapped) for test in tests):
+        return dataset
+    return replace(dataset, name=f"{dataset.name}, {len(tests)} tasks", test=Concatenated(tests))
 
 
 def _of_known_classes(dataset: Dataset, model: Model) -> Dataset:
