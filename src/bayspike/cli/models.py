@@ -320,14 +320,14 @@ def load_data_of(
     options = from_plain(DataOptions, model.about["data"], f"{model.path}: data")
     if root is not None:
         options = replace(options, root=str(root.resolve()))
-    another = name is not None and name != options.name
-    if another:
+    own = options.name
+    if name is not None and name != own:
         options = replace(options, name=name, options={}, train_examples=None, time=options.time or model.about["time"])
     if examples is not None:
         options = replace(options, test_examples=examples)
     learnt = experiment(model.about["experiment"])
     dataset = load_data(learnt, options)
-    if not another:
+    if options.name == own:
         dataset = as_tasks_saw_it(dataset, learnt, model.about)
     require(
         dataset.test.inputs == model.network.inputs and len(dataset.classes) <= model.network.classes,

@@ -129,7 +129,8 @@ def own_data(model: Model, root: Path | None, name: str | None, count: int | Non
 def as_tasks_saw_it(dataset: Dataset, experiment: Experiment, about: Mapping[str, Any]) -> Dataset:
     """The test samples behind the inputs' orders of every task, where tasks re-wire the inputs; else the data set."""
     preset, written = about.get("preset"), about.get("asked_tasks")
-    if preset not in experiment.presets or not isinstance(written, str | None):  # files of before know neither
+    # files of before know neither
+    if not isinstance(preset, str) or preset not in experiment.presets or not isinstance(written, str | None):
         return dataset
     tests = tuple(task.test for task in experiment.tasks_of(preset, dataset, written).judges)
     if not any(isinstance(test, Remapped) for test in tests):
