@@ -72,7 +72,11 @@ def test_mnist_takes_fashion_mnist_as_foreign_and_a_share_per_class(tmp_path):
     data = mnist.load_mnist(root=tmp_path, per_class=3, seed=2)
     assert torch.bincount(data.train.labels).tolist() == [3] * 10
     assert np.array_equal(data.foreign.values.numpy(), fashion["t10k"].reshape(20, 784))
-    assert mnist.load_fashion_mnist(root=tmp_path).classes[9] == "ankle boot"
+    garments = mnist.load_fashion_mnist(root=tmp_path)
+    assert garments.classes[9] == "ankle boot"
+    assert garments.foreign_about == "MNIST"
+    assert np.array_equal(garments.foreign.values.numpy(), data.test.values.numpy())
+    assert mnist.load_fashion_mnist(root=tmp_path, foreign="noise").foreign_about.startswith("test garments")
 
 
 def test_missing_mnist_says_where_it_looked_and_what_to_do(tmp_path):

@@ -137,7 +137,7 @@ CATALOGUE: dict[str, Entry] = {
     ),
     "fashion_mnist": Entry(
         mnist.load_fashion_mnist,
-        "Fashion-MNIST, foreign inputs for MNIST models",
+        "Fashion-MNIST, 60,000 + 10,000 garments; foreign inputs for MNIST models",
         "31 MB",
         "MIT",
         _found_idx("fashion_mnist"),

@@ -87,10 +87,15 @@ def load_fashion_mnist(
     time: int = TIME,
     encoder: Encoder = "rate",
     per_class: int | None = None,
+    foreign: Literal["auto", "digits", "noise"] = "auto",
 ) -> Dataset:
-    """Fashion-MNIST, in the form of MNIST."""
+    """Fashion-MNIST, in the form of MNIST, whose digits are the foreign inputs if they are at hand."""
+    require(foreign in ("auto", "digits", "noise"), f"foreign must be auto, digits or noise, but is {foreign!r}.")
     train, test = _load("fashion_mnist", root, seed, time, encoder, per_class)
-    return Dataset("fashion_mnist", train, test, GARMENTS, (28, 28))
+    digits = foreign == "digits" or (foreign == "auto" and find_files("mnist", root) is not None)
+    strange = _load("mnist", root, seed, time, encoder, None)[1] if digits else shuffled_pixels(test, seed)
+    about = "MNIST" if digits else "test garments with shuffled pixels"
+    return Dataset("fashion_mnist", train, test, GARMENTS, (28, 28), foreign=strange, foreign_about=about)
 
 
 def load_digits(

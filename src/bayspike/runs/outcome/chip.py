@@ -1,17 +1,22 @@
-"""What the chip would make of a finished learner: float beside Loihi's integers, on the same spikes."""
+"""What the chip would make of a finished learner: float beside Loihi's integers, and the energy that it would take."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.errors import UserError
 from bayspike.hardware.check import compare_precision
 from bayspike.hardware.cuba import from_network
 from bayspike.hardware.rounding import to_fixed_point
+from bayspike.metrics.energy import EnergyOverTime, Population, energy_over_time
+from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.predictors import Committee, Point
 from bayspike.seeds import generator_for
-from bayspike.spiking.network import Network
+from bayspike.spiking.convolution import fan_out_from_below
+from bayspike.spiking.network import Network, unroll
 
 CHIP_EXAMPLES = 200
 CHIP_WORK = 2e10  # synapses × time-steps × examples × members: a larger network is checked on fewer examples
@@ -30,3 +35,19 @@ def on_chip(network: Network, predictor: Committee | Point, samples: Samples, se
         return {"refused": str(refusal)}
     spikes = samples.spikes(chosen, generator_for(seed, "chip spikes")).numpy()
     return compare_precision(cuba, rounded, spikes, samples.labels[chosen].numpy()).as_json()
+
+
+def energy_spent(network: Network, learnt: Sequence[Posterior], spikes: Tensor, members: int) -> EnergyOverTime:
+    """What deciding would cost at each step of `spikes` `(time, batch, inputs)`, by the most probable weights.
+
+    The read-out is the host's; synapses of a layer onto itself are counted with those onward.
+    """
+    spikes = spikes.to(network.layers[0].readout)
+    emitted = unroll(network, spikes, Point.of(network, learnt).weights)
+    fan_outs = [fan_out_from_below(layer) for layer in network.layers]
+    own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
+    populations = [Population(spikes, fan_outs[0], updated=False)]
+    for index, block in enumerate(emitted):
+        onward = fan_outs[index + 1] if index + 1 < len(fan_outs) else 0
+        populations.append(Population(block, onward + own[index]))
+    return energy_over_time(populations, members=members)

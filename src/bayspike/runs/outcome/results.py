@@ -17,11 +17,9 @@ from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import (
     LOIHI,
-    Population,
     chance_ece,
     compare_scores,
     detect_foreign,
-    energy_over_time,
     mutual_information,
     summarise_continual,
 )
@@ -31,7 +29,7 @@ from bayspike.predict.predictors import Committee, Point
 from bayspike.predict.temperature import Temperature
 from bayspike.runs.checkpoints import evaluation_to_plain
 from bayspike.runs.outcome.asked import controls_of
-from bayspike.runs.outcome.chip import on_chip
+from bayspike.runs.outcome.chip import energy_spent, on_chip
 from bayspike.runs.outcome.examination import (
     Examination,
     committee_generator,
@@ -46,8 +44,6 @@ from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import PreparedJob, stratified_indices
 from bayspike.seeds import generator_for
-from bayspike.spiking.convolution import fan_out_from_below
-from bayspike.spiking.network import unroll
 from bayspike.storage.plain import to_plain
 
 FRAMES_OF_CLASS, MOST_FRAMES = 3, 36  # examples whose input spikes are kept
@@ -229,17 +225,10 @@ def _chip(prepared: PreparedJob, learnt: Any, bayesian: bool, members: int) -> d
 
 def _energy(prepared: PreparedJob, learnt: Any, members: int) -> dict[str, Any]:
     """Spikes, synaptic operations and joules of a decision at the last step, averaged over a few test examples."""
-    network, samples = prepared.network, prepared.stream.judges[-1].test
+    samples = prepared.stream.judges[-1].test
     chosen = torch.arange(min(ENERGY_EXAMPLES, len(samples)))
-    spikes = samples.spikes(chosen, generator_for(prepared.job.seed, "energy")).to(network.layers[0].readout)
-    emitted = unroll(network, spikes, Point.of(network, learnt).weights)
-    fan_outs = [fan_out_from_below(layer) for layer in network.layers]
-    own = [layer.neurons if layer.recurrent else 0 for layer in network.layers]
-    populations = [Population(spikes, fan_outs[0], updated=False)]
-    for index, block in enumerate(emitted):
-        onward = fan_outs[index + 1] if index + 1 < len(fan_outs) else 0
-        populations.append(Population(block, onward + own[index]))
-    spent = energy_over_time(populations, members=members)
+    spikes = samples.spikes(chosen, generator_for(prepared.job.seed, "energy"))
+    spent = energy_spent(prepared.network, learnt, spikes, members)
     return {
         "joules": float(spent.joules[-1].mean()),
         "spikes": float(spent.spikes[-1].mean()),

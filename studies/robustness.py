@@ -1,0 +1,212 @@
+"""What wrong labels and a worse camera do to a learner, on genuine recordings of N-MNIST.
+
+    BAYSPIKE_DATA=… python studies/robustness.py    # what docs/results/robustness.jsonl has is not repeated
+    python studies/robustness.py --table
+
+All ten digits at once, network, read-out and rates of the experiment `split-nmnist`, 8,000 recordings to learn from and
+2,000 to judge. While learning, a share of the labels is another class's, drawn evenly. The camera gets worse only when
+it is judged, and nobody is told:
+
+    noise    every pixel of either sign fires at every step with this probability, whatever it sees
+    dead     this share of the pixels, both signs, never fires
+    drift    the picture moves by so many pixels to one side from the first step to the last, each example its own way
+
+A learner notices (AUROC) if its uncertainty tells changed recordings from whole ones: by mutual information for a
+committee, by entropy for both.
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from bayspike.continual import StreamConfig, run_stream
+from bayspike.continual.judging import score
+from bayspike.continual.methods import build_rule, method
+from bayspike.data import catalogue
+from bayspike.data.base import Dataset, Samples
+from bayspike.data.items import Items
+from bayspike.experiments.split_nmnist import NETWORK, TUNED
+from bayspike.learner.examples import relabelled
+from bayspike.learning.batch import posteriors
+from bayspike.metrics import auroc, entropy, mutual_information
+from bayspike.predict.by_name import make_predictor
+from bayspike.predict.predictors import Predictor, predict_samples
+from bayspike.rules.base import Rule
+from bayspike.runs.plan.experiment import offline
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import NetworkConfig, build
+
+OUT = Path("docs/results/robustness.jsonl")
+LEARNERS = ("bayes", "sgd")
+WRONG = (0.0, 0.1, 0.2, 0.4)
+CAMERA = {"noise": (0.01, 0.03, 0.1), "dead": (0.1, 0.3, 0.5), "drift": (1, 2, 4)}
+EPOCHS = 4
+
+
+@dataclass(frozen=True)
+class Changed(Items):
+    """Samples as a worse camera would show them."""
+
+    samples: Samples
+    change: Callable[[Tensor, torch.Generator], Tensor]
+
+    @property
+    def labels(self) -> Tensor:
+        return self.samples.labels
+
+    @property
+    def time(self) -> int:
+        return self.samples.time
+
+    @property
+    def inputs(self) -> int:
+        return self.samples.inputs
+
+    @property
+    def bytes_per_sample(self) -> int:
+        return self.samples.bytes_per_sample
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def spikes(self, indices: Tensor, generator: torch.Generator) -> Tensor:
+        return self.change(self.samples.spikes(indices, generator), generator)
+
+    def subset(self, indices: Tensor) -> "Changed":
+        return replace(self, samples=self.samples.subset(indices))
+
+
+def worse(kind: str, size: float, shape: tuple[int, ...]) -> Callable[[Tensor, torch.Generator], Tensor]:
+    """A change of spikes `(time, batch, inputs)`, whose inputs are `shape`: signs, height, width."""
+
+    def noise(spikes: Tensor, generator: torch.Generator) -> Tensor:
+        return spikes | (torch.rand(spikes.shape, generator=generator) < size).to(spikes.dtype)
+
+    def dead(spikes: Tensor, generator: torch.Generator) -> Tensor:
+        alive = torch.rand(shape[-2:], generator=generator_for(0, "dead pixels")) >= size  # the same for all
+        return spikes * alive.expand(shape).flatten().to(spikes.dtype)
+
+    def drift(spikes: Tensor, generator: torch.Generator) -> Tensor:
+        steps, batch = spikes.shape[:2]
+        angle = 2 * torch.pi * torch.rand(batch, generator=generator)
+        aim = size * torch.stack([angle.sin(), angle.cos()])
+        moved = torch.zeros_like(spikes).view(steps, batch, *shape)
+        pictures = spikes.view(steps, batch, *shape)
+        for step in range(steps):
+            for example, (down, across) in enumerate((aim * step / (steps - 1)).round().int().T.tolist()):
+                shifted = torch.roll(pictures[step, example], (down, across), (-2, -1))
+                shifted[..., : max(down, 0), :] = 0
+                shifted[..., shape[-2] + min(down, 0) :, :] = 0
+                shifted[..., : max(across, 0)] = 0
+                shifted[..., shape[-1] + min(across, 0) :] = 0
+                moved[step, example] = shifted
+        return moved.view_as(spikes)
+
+    return {"noise": noise, "dead": dead, "drift": drift}[kind]
+
+
+def with_wrong_labels(samples: Samples, share: float, classes: int, seed: int) -> Samples:
+    """The share of the labels that are another class's, each of the others as likely."""
+    generator = generator_for(seed, "wrong labels")
+    wrong = torch.rand(len(samples), generator=generator) < share
+    other = (samples.labels + torch.randint(1, classes, (len(samples),), generator=generator)) % classes
+    return relabelled(samples, torch.where(wrong, other, samples.labels))
+
+
+def taught(label: str, data: Dataset, seed: int) -> Predictor:
+    """A learner of all digits, and what speaks for it."""
+    plain = {key: value for key, value in TUNED.get(label, {}).items() if "." not in key}
+    plain.pop("carry", None)  # there is one task
+    rule: Rule = build_rule(label, plain)
+    config = NetworkConfig(data.train.inputs, classes=len(data.classes), seed=seed, **NETWORK)
+    network = build(config)
+    training = StreamConfig(epochs=EPOCHS, anneal=0.98, replay="none", coreset_share=0.0, seed=seed)
+    done = run_stream(network, rule, offline(data), training)
+    kind = "committee" if method(label).bayesian else "point"
+    drawn = generator_for(seed, "committee")
+    return make_predictor(kind, network, posteriors(rule, done.states), 10, drawn, gather="logits")
+
+
+def judged(predictor: Predictor, test: Samples, changed: Samples | None, seed: int) -> dict[str, float]:
+    """Scores of the changed recordings (or the whole ones), and whether they are told from whole ones."""
+    said = predict_samples(predictor, changed or test, generator_for(seed, "own"), over_time=False)
+    found = score(said.probabilities[-1], test.labels)
+    result = {"accuracy": found.accuracy, "ece": found.ece, "nll": found.nll, "confidence": found.confidence}
+    if changed is not None:
+        own = predict_samples(predictor, test, generator_for(seed, "own"), over_time=False)
+        result["auroc_entropy"] = float(auroc(entropy(own.probabilities[-1]), entropy(said.probabilities[-1])))
+        if own.members is not None and said.members is not None and len(own.members) > 1:
+            pair = mutual_information(own.members), mutual_information(said.members)
+            result["auroc_mutual_information"] = float(auroc(*pair))
+    return result
+
+
+def known(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: mean ± std over seeds."""
+    by_place: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_place[row["kind"], row["size"], row["learner"]].append(row)
+    lines = ["| what | how much | learner | accuracy % | ECE | NLL | noticed, by mutual information | by entropy |"]
+    lines.append("|" + "---|" * 8)
+    for (kind, size, learner), of in by_place.items():
+        columns = (("accuracy", 100, 1), ("ece", 1, 3), ("nll", 1, 3))
+        cells = [across(of, *each) for each in columns]
+        cells += [across(of, key, 1, 2) for key in ("auroc_mutual_information", "auroc_entropy")]
+        lines.append(f"| {kind} | {size:g} | {learner} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def across(of: list[dict[str, Any]], key: str, scale: float, digits: int) -> str:
+    values = [scale * row[key] for row in of if key in row]
+    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread}" if values else ""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    if options.table:
+        print(table(known(options.out)))
+        return
+    data = catalogue.load("nmnist", downsample=2, time=20)
+    for seed in range(options.seeds):
+        for label in LEARNERS:
+            for share in WRONG:
+                name = {"kind": "wrong labels", "size": share, "learner": label, "seed": seed}
+                if any(all(row[key] == value for key, value in name.items()) for row in known(options.out)):
+                    continue
+                begin = time.perf_counter()
+                learnt = replace(data, train=with_wrong_labels(data.train, share, len(data.classes), seed))
+                predictor = taught(label, learnt, seed)
+                rows = [{**name, **judged(predictor, data.test, None, seed)}]
+                if share == 0:
+                    for kind, sizes in CAMERA.items():
+                        for size in sizes:
+                            changed = Changed(data.test, worse(kind, size, data.sample_shape))
+                            found = judged(predictor, data.test, changed, seed)
+                            rows.append({**name, "kind": kind, "size": size, **found})
+                rows[0]["seconds"] = round(time.perf_counter() - begin, 1)
+                with options.out.open("a", encoding="utf-8") as lines:
+                    lines.writelines(json.dumps(row) + "\n" for row in rows)
+                print(table(rows), flush=True)
+
+
+if __name__ == "__main__":
+    main()
