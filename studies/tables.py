@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-COLUMNS = ("method", "predictor", "accuracy %", "ECE", "NLL", "Brier", "forgetting", "AUROC", "seconds")
+COLUMNS = ("method", "predictor", "accuracy %", "ECE", "ECE of a task", "NLL", "Brier", "forgetting", "AUROC", "seconds")
 
 
 def spread(measure: dict[str, Any] | None, digits: int, scale: float = 1.0) -> str:
@@ -22,6 +22,12 @@ def spread(measure: dict[str, Any] | None, digits: int, scale: float = 1.0) -> s
         return ""
     text = f"{scale * measure['mean']:.{digits}f}"
     return text if measure.get("std") is None else f"{text} ± {scale * measure['std']:.{digits}f}"
+
+
+def mean_of_tasks(measure: dict[str, Any]) -> str:
+    """As the paper gives its ECE: that of each task's own test examples, averaged over the tasks."""
+    tasks = measure.get("per_task") or []
+    return f"{sum(tasks) / len(tasks):.4f}" if len(tasks) > 1 else ""
 
 
 def rows(summary: dict[str, Any]) -> list[list[str]]:
@@ -37,6 +43,7 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
                     predictor,
                     spread(scores["accuracy"], 2, 100),
                     spread(scores["ece"], 4),
+                    mean_of_tasks(scores["ece"]),
                     spread(scores["nll"], 3),
                     spread(scores["brier"], 3),
                     spread((entry.get("continual") or {}).get("forgetting"), 3) if first else "",
