@@ -301,3 +301,16 @@ def test_the_default_learns_its_posterior() -> None:
     grey = digits.train.values.float().mean(dim=0).flatten()  # type: ignore[attr-defined]
     used, unused = precision[grey > 60].median(), precision[grey == 0].median()
     assert float(used) > 1.5 * float(unused), (used, unused)  # 154 and 78 when written
+
+
+@pytest.mark.parametrize("threshold", [1.0, 0.25])
+def test_a_new_network_fires_now_and_then_whatever_its_threshold(threshold: float) -> None:
+    """The default prior spreads the potential by one threshold where a tenth of the inputs is active all the time."""
+    network = build(NetworkConfig(500, (40,), 3, threshold=threshold, synapse_decay=0.0, membrane_decay=0.5))
+    rule = GaussianVI()
+    (state,) = init_states(network, rule, torch.Generator().manual_seed(0))
+    assert float(state.prior_precision[0, 0]) == pytest.approx(50 / threshold**2)
+    weights = torch.randn(2000, 500, generator=torch.Generator().manual_seed(1)) / state.prior_precision[0].sqrt()
+    active = (torch.arange(500) % 10 == 0).float()  # their traces tend to 1
+    assert float((weights @ active).std()) == pytest.approx(threshold, rel=0.05)
+    assert GaussianVI(prior_std=0.2).first_precision(500, threshold) == pytest.approx(25)  # what is said stands

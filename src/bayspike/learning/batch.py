@@ -16,7 +16,7 @@ from bayspike.kernels import Kernels, require_kernels
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns, without_silent_inputs
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.draws import on_device
-from bayspike.rules.base import Pace, Paced, Rule, State
+from bayspike.rules.base import Pace, Paced, Rule, State, first_state
 from bayspike.spiking.denormals import flushed_denormals
 from bayspike.spiking.filters import independent_steps
 from bayspike.spiking.local import local_gradient, one_hot_targets
@@ -57,12 +57,7 @@ def init_states(network: Network, rule: Rule, generator: torch.Generator) -> lis
         f"{type(rule).__name__} learns weights of ±1, but the network's threshold is that for real ones: build it with "
         "NetworkConfig(…, binary=True), or choose a threshold.",
     )
-    states = []
-    for layer in network.layers:
-        state = rule.init(layer.shape, generator)
-        moved = {name: part.to(layer.readout) for name, part in state._asdict().items() if isinstance(part, Tensor)}
-        states.append(state._replace(**moved))
-    return states
+    return [first_state(rule, layer, layer.shape, generator) for layer in network.layers]
 
 
 @flushed_denormals()

@@ -12,7 +12,8 @@ state it is given: the old state is spent.
 To add a rule: write one file with these five methods and list it in `bayspike/rules/__init__.py`. With a sixth,
 `rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`); with `at(pace)` it may have
 units of its own; with `by_means = True` it says that `mean`, `means` and `add_mean_to` are all that it asks of the
-gradient of a convolution, whose rows are then made a few examples at a time.
+gradient of a convolution, whose rows are then made a few examples at a time; with `by_threshold = True` that its `init`
+takes the neurons' threshold too.
 """
 
 import math
@@ -24,7 +25,7 @@ from torch import Tensor
 from bayspike.posteriors import draws
 from bayspike.posteriors.distributions import Posterior
 from bayspike.spiking.local import LocalGradient
-from bayspike.spiking.network import Drive
+from bayspike.spiking.network import Drive, Layer
 
 State = Any  # a NamedTuple of tensors, private to its rule
 IN_CACHE = 2**21  # numbers that stay in the cache while they are worked on
@@ -99,6 +100,14 @@ def block_buffer(matrix: Tensor) -> Tensor:
 def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Generator) -> Tensor:
     """Normal weights of standard deviation scale/√fan-in, so that the start does not depend on the layer's size."""
     return draws.normal_matrix(shape, generator) * (scale / math.sqrt(shape[1]))
+
+
+def first_state(rule: "Rule", layer: Layer, shape: tuple[int, int], generator: torch.Generator) -> State:
+    """A rule's state before anything is learnt, for weights of this shape of a layer, on the layer's device."""
+    at = {"threshold": layer.neuron.threshold} if getattr(rule, "by_threshold", False) else {}
+    state = rule.init(shape, generator, **at)
+    moved = {name: part.to(layer.readout) for name, part in state._asdict().items() if isinstance(part, Tensor)}
+    return state._replace(**moved)
 
 
 def state_bytes(state: State) -> int:

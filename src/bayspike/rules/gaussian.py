@@ -106,6 +106,7 @@ class GaussianVI:
     binary = False
     needs_fisher = False
     by_means = True
+    by_threshold = True
 
     def __post_init__(self) -> None:
         require(
@@ -182,14 +183,14 @@ class GaussianVI:
     def kappa(self) -> float:
         return 1.0 if self.carry is None else self.carry
 
-    def first_precision(self, fan_in: int) -> float:
+    def first_precision(self, fan_in: int, threshold: float = 1.0) -> float:
         """p₀ of the first task."""
         if self.prior_precision is not None:
             return self.prior_precision
-        return fan_in / 10 if self.prior_std is None else self.prior_std**-2
+        return fan_in / (10 * threshold**2) if self.prior_std is None else self.prior_std**-2
 
-    def init(self, shape: tuple[int, int], generator: torch.Generator) -> GaussianState:
-        mean, prior = initial_weights(shape, self.init_scale, generator), self.first_precision(shape[1])
+    def init(self, shape: tuple[int, int], generator: torch.Generator, threshold: float = 1.0) -> GaussianState:
+        mean, prior = initial_weights(shape, self.init_scale, generator), self.first_precision(shape[1], threshold)
         return GaussianState(
             mean=mean,
             precision=torch.full_like(mean, prior if self.init_precision is None else self.init_precision),

@@ -19,7 +19,7 @@ from bayspike.learning.batch import BatchReport, Pulled, frames, pace_of, pull_d
 from bayspike.learning.fisher import CHUNK_BYTES
 from bayspike.learning.silent import Resting, firing_inputs, rejoin, take_columns
 from bayspike.posteriors.draws import OfRows, Rows, on_device
-from bayspike.rules.base import Paced, Rule, State
+from bayspike.rules.base import Paced, Rule, State, first_state
 from bayspike.rules.gaussian import GaussianVI
 from bayspike.sharded.exchange import Exchange, share_rows
 from bayspike.spiking.denormals import flushed_denormals
@@ -99,12 +99,8 @@ class SharedHands:
     def init(self, network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
         """Fresh states of one's own rows: those rows of what one process would begin with."""
         require_shareable(rule)
-        states = []
-        for part in parts_of(network, self.exchange):
-            state = rule.init(part.shape, OfRows(generator, part.rows))
-            moved = {name: each.to(part.readout) for name, each in state._asdict().items() if isinstance(each, Tensor)}
-            states.append(state._replace(**moved))
-        return states
+        parts = parts_of(network, self.exchange)
+        return [first_state(rule, part.layer, part.shape, OfRows(generator, part.rows)) for part in parts]
 
     @flushed_denormals()
     def train(
