@@ -65,6 +65,8 @@ class TrainingFlags:
     """Share of every class that is stored."""
     coreset_selection: Literal["random", "herding", "reservoir"] | None = None
     """Which examples are stored."""
+    stored_as: Literal["labels", "answers"] | None = None
+    """What a stored example is taken for when it is replayed: its label, or what the learner said at its task's end."""
     evaluations: int | None = None
     """Evaluations during each task."""
     fisher_examples: int | None = None
@@ -79,6 +81,8 @@ class TrainingFlags:
     """Which tasks are judged during training: all, or those learnt so far (of many the newest five and five more)."""
     augment: str | None = None
     """Small changes to what is learnt from, as in "shift=2,drop=0.1,jitter=1"; for all methods alike."""
+    augment_stored: str | None = None
+    """The same for stored examples alone, which are replayed again and again."""
     update_every: int | None = None
     """Time-steps for which weights stand still before one update; above 1 faster, and not the paper's letter."""
     kernels: Literal["plain", "compiled"] | None = None

@@ -31,6 +31,7 @@ def memory_of(stream: Stream, progress: Progress) -> Memory:
     stored = sum(
         len(kept) * task.train.bytes_per_sample for task, kept in zip(stream.tasks, progress.coresets, strict=False)
     )
+    stored += sum(said.numel() for said in progress.answers)  # a byte each
     weights = [state[0] for state in progress.states]  # every rule's first matrix has the shape of the weights
     parameters = sum(matrix.numel() * matrix.element_size() for matrix in weights)
     return Memory(sum(state_bytes(state) for state in progress.states), stored, parameters)

@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from bayspike.continual.answers import StoredAs, said_of, targets_of
 from bayspike.continual.coresets import Selection, draw_coreset
 from bayspike.continual.replay import Mixing, Plan, fetch, first_time, plan_task
 from bayspike.continual.tasks import Concatenated, Stream, Task
@@ -43,7 +44,10 @@ class StreamConfig:
     more spread evenly over the others, so that judging costs the same after every task however many there are.
     update_every: time-steps for which the weights stand still before an update of all of them; 1 is the letter.
     kernels: which form of the inner loops is used, plain or compiled (`bayspike.kernels`).
+    stored_as: what a stored example is taken for when it is replayed: its label, or what the learner answered when its
+    task ended (`bayspike.continual.answers`).
     augment: how spikes are changed whenever they are learnt from; None leaves them, and all draws, as they are.
+    augment_stored: the same for replayed examples alone, which are seen again and again.
     """
 
     epochs: int = 1
@@ -59,8 +63,10 @@ class StreamConfig:
     judge: Judged = "all"
     seed: int = 0
     augment: Augment | None = None
+    augment_stored: Augment | None = None
     update_every: int = 1
     kernels: Kernels = "plain"
+    stored_as: StoredAs = "labels"
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1)
@@ -78,6 +84,7 @@ class StreamConfig:
             ("evidence", self.evidence, get_args(Evidence)),
             ("judge", self.judge, get_args(Judged)),
             ("coreset_selection", self.coreset_selection, get_args(Selection)),
+            ("stored_as", self.stored_as, get_args(StoredAs)),
         ):
             require(value in choices, f"{name} must be one of {', '.join(choices)}, but is {value!r}.")
 
@@ -119,6 +126,7 @@ class Progress:
     task: int = 0
     batch: int = 0
     coresets: tuple[Tensor, ...] = ()  # indices into each finished task's training samples
+    answers: tuple[Tensor, ...] = ()  # what the learner said of those, where that is stored too
     presentations: int = 0
     replayed: int = 0
     evaluations: tuple[Evaluation, ...] = field(default=())
@@ -218,8 +226,14 @@ def run_task(
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
         spikes, labels = fetch(parts, sources, indices, generator)
+        if now.answers:
+            dtype = network.layers[-1].readout.dtype
+            labels = targets_of(labels, sources, indices, now.answers, network.classes, dtype)
         if config.augment is not None:
             spikes = config.augment(spikes, generator)
+        fresh = int((sources == 0).sum())  # they come first
+        if config.augment_stored is not None and fresh < len(sources):
+            spikes[:, fresh:] = config.augment_stored(spikes[:, fresh:], generator)
         slower = anneal(paced, config.anneal * position / len(plan))
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
         states, report = hands.train(
@@ -311,7 +325,12 @@ def end_task(
     generator = generator_for(config.seed, "coreset", now.task)
     share = config.coreset_share if config.replay != "none" else 0.0
     kept = draw_coreset(train, share, config.coreset_selection, generator)
-    return replace(now, states=states, task=now.task + 1, batch=0, coresets=(*now.coresets, kept))
+    answers = now.answers
+    if config.stored_as == "answers":
+        require(hands is ALONE, "answers of stored examples need a process that has the whole network.")
+        seed = seed_for(config.seed, "answers", now.task)
+        answers = (*answers, said_of(train.subset(kept), network, posteriors(rule, states), seed))
+    return replace(now, states=states, task=now.task + 1, batch=0, coresets=(*now.coresets, kept), answers=answers)
 
 
 class Parts(Sequence[Samples]):

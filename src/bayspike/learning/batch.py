@@ -44,7 +44,7 @@ class BatchReport(NamedTuple):
     @classmethod
     def of(cls, predicted: Tensor, targets: Tensor, fired: Sequence[Tensor]) -> "BatchReport":
         """From the last layer's probabilities `(time, batch, classes)` and how often each neuron fired."""
-        loss = -(predicted * targets).sum(dim=2).clamp_min_(1e-30).log_().mean()
+        loss = -(predicted.clamp_min(1e-30).log_() * targets).sum(dim=2).mean()
         rates = torch.stack([counts.mean() for counts in fired]) / len(predicted)
         correct = predicted.mean(dim=0).argmax(dim=1) == targets.argmax(dim=1)
         return cls(loss, correct.to(targets.dtype).mean(), rates)
@@ -75,8 +75,9 @@ def train_batch(
 ) -> tuple[list[State], BatchReport]:
     """Present one mini-batch: one update of every layer at every time-step after the first `burn_in`.
 
-    spikes `(time, batch, inputs)`, labels `(batch,)`. The states given are spent; use those returned. With a rule that
-    draws several samples per step the batch is presented once for each. Inputs that never fire in it are set aside.
+    spikes `(time, batch, inputs)`; labels `(batch,)`, or how much each class is the right one, `(batch, classes)`. The
+    states given are spent; use those returned. With a rule that draws several samples per step the batch is presented
+    once for each. Inputs that never fire in it are set aside.
     `evidence` `(batch,)` says how much each example counts as evidence (for a precision): an example that was counted
     before, and is replayed, is none. A rule in natural units takes this mini-batch for all there is to come, unless it
     was given its pace before (`Rule.at`). `update_every` above 1 is not the letter: see `bayspike.learning.blocks`.
@@ -117,13 +118,20 @@ def training_inputs(
     readout = network.layers[-1].readout
     if evidence is not None:
         require(
-            evidence.shape == labels.shape,
+            evidence.shape == labels.shape[:1],
             f"evidence must be one number for each of the {len(labels)} examples, but has the shape "
             f"{tuple(evidence.shape)}.",
         )
         evidence = evidence.to(readout).repeat(rule.samples).unsqueeze(1)
-    targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype).repeat(rule.samples, 1)
-    return spikes.to(readout.device), targets, evidence
+    if labels.ndim == 2:
+        require(
+            labels.shape[1] == network.classes and labels.is_floating_point() and bool((labels >= 0).all()),
+            f"labels must be classes, or a share of each of the {network.classes} classes for every example.",
+        )
+        targets = labels.to(readout)
+    else:
+        targets = one_hot_targets(labels.to(readout.device), network.classes, readout.dtype)
+    return spikes.to(readout.device), targets.repeat(rule.samples, 1), evidence
 
 
 def _present(

@@ -180,6 +180,7 @@ def _digest(content: bytes) -> str:
 def pack_progress(progress: Progress) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Where a run stands, as JSON and tensors. What a rule can compute again from its state is left out."""
     tensors = {f"coreset.{k}": kept for k, kept in enumerate(progress.coresets)}
+    tensors |= {f"answers.{k}": said for k, said in enumerate(progress.answers)}
     for index, state in enumerate(progress.states):
         for name, part in state._asdict().items():
             if isinstance(part, Tensor):
@@ -219,11 +220,21 @@ def unpack_progress(checkpoint: Checkpoint, network: Network, rule: Rule, where:
         len(sound) == header["coresets"] and all(not len(each) or int(each.min()) >= 0 for each in sound),
         f"The checkpoint in {where} does not hold the {header['coresets']} coresets it tells of.",
     )
+    answers = [tensors[f"answers.{k}"] for k in range(len(sound)) if f"answers.{k}" in tensors]
+    require(
+        len(answers) in (0, len(sound))
+        and all(
+            said.dtype == torch.uint8 and tuple(said.shape) == (len(kept), network.classes)
+            for said, kept in zip(answers, sound, strict=False)
+        ),
+        f"The checkpoint in {where} does not hold an answer to each of its stored examples.",
+    )
     return Progress(
         states=tuple(states),
         task=header["task"],
         batch=header["batch"],
         coresets=tuple(sound),
+        answers=tuple(answers),
         presentations=header["presentations"],
         replayed=header["replayed"],
         evaluations=tuple(evaluation_from_plain(each) for each in header["evaluations"]),

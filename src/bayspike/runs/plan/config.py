@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from bayspike.continual.answers import StoredAs
 from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import Evidence, Judged, StreamConfig
 from bayspike.continual.replay import Mixing
@@ -78,8 +79,10 @@ class TrainingOptions:
     evidence: Evidence = "always"
     judge: Judged = "all"
     augment: str | None = None  # as in shift=2,drop=0.1
+    augment_stored: str | None = None
     update_every: int = 1
     kernels: Kernels = "plain"
+    stored_as: StoredAs = "labels"
 
     def __post_init__(self) -> None:
         require_range("epochs", self.epochs, 1, MOST_EPOCHS)
@@ -87,8 +90,11 @@ class TrainingOptions:
 
     def config(self, seed: int, shape: tuple[int, ...] = ()) -> StreamConfig:
         """For samples of the given shape, which augmentation needs to know."""
-        augment = None if self.augment is None else parse_augment(self.augment, shape)
-        return StreamConfig(seed=seed, **{**vars(self), "augment": augment})
+        changes = {
+            name: None if written is None else parse_augment(written, shape)
+            for name, written in (("augment", self.augment), ("augment_stored", self.augment_stored))
+        }
+        return StreamConfig(seed=seed, **{**vars(self), **changes})
 
 
 @dataclass(frozen=True)
