@@ -13,7 +13,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
-COLUMNS = ("method", "predictor", "accuracy %", "ECE", "ECE of a task", "NLL", "Brier", "forgetting", "AUROC", "seconds")
+COLUMNS = (
+    "method",
+    "predictor",
+    "accuracy %",
+    "ECE",
+    "ECE of a task",
+    "NLL",
+    "Brier",
+    "forgetting",
+    "AUROC",
+    "seconds",
+)
 
 
 def spread(measure: dict[str, Any] | None, digits: int, scale: float = 1.0) -> str:

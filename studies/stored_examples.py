@@ -1,0 +1,144 @@
+"""What can be got out of a stored image? Shifted, with the learner's answer, or chosen by doubt; for all learners alike.
+
+    BAYSPIKE_DATA=… python studies/stored_examples.py --seeds 3    # what docs/results/stored-examples.jsonl has is kept
+    python studies/stored_examples.py --table
+
+Split-MNIST, 784→400, T = 50, 1,000 images a class of which 75 are stored (the paper's share), judged on 2,000 other
+training images; the test set is never touched.
+
+    plain      as in the paper: drawn at random, replayed as it is against its label
+    shift      replayed one pixel up or down, left or right, or in place
+    answers    replayed against what the learner said of it when its task ended
+    both       shifted, against the answer
+    doubtful   plain, but those are stored of which the learner is least sure: by mutual information, of a point by entropy
+    sure       and those of which it is most sure
+"""
+
+import argparse
+import json
+import time
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from memory_split_mnist import small  # the study beside this one
+from torch import Tensor
+
+from bayspike.continual import StreamConfig, split_by_class
+from bayspike.continual.judging import score
+from bayspike.continual.protocol import Parts, end_task, run_task, start
+from bayspike.data.augment import parse_augment
+from bayspike.data.base import Samples
+from bayspike.learning.batch import posteriors
+from bayspike.metrics import entropy, mutual_information
+from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.rules import EWC, SGD, GaussianVI, Rule
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import NetworkConfig, build
+
+OUT = Path("docs/results/stored-examples.jsonl")
+LEARNERS: dict[str, Rule] = {
+    "bayes": GaussianVI(),
+    "ewc": EWC(lr=0.12, init_scale=3.0, strength=1e-5),
+    "sgd": SGD(lr=0.12, init_scale=3.0),
+}
+WAYS = ("plain", "shift", "answers", "both", "doubtful", "sure")
+STORED, OF = 75, 1000
+
+
+def trial(rule: Rule, way: str, seed: int) -> dict[str, float]:
+    """One learner through the five tasks."""
+    data, _ = small(seed)
+    stream = split_by_class(data)
+    network = build(
+        NetworkConfig(784, (400,), 10, synapse_decay=0.0, membrane_decay=0.5, readout_scale=16.0, seed=seed)
+    )
+    members = 10 if isinstance(rule, GaussianVI) else 1
+    config = StreamConfig(
+        coreset_share=STORED / OF,
+        anneal=0.0 if isinstance(rule, GaussianVI) else 0.98,
+        evidence="once",
+        fisher_examples=1000,
+        seed=seed,
+        stored_as="answers" if way in ("answers", "both") else "labels",
+        augment_stored=parse_augment("shift=1", data.sample_shape) if way in ("shift", "both") else None,
+    )
+    now = start(network, rule, seed)
+    for number, task in enumerate(stream.tasks):
+        now = run_task(network, rule, Parts(stream, number, now.coresets), config, now)
+        now = end_task(network, rule, task.train, config, now)
+        if way in ("doubtful", "sure"):
+            drawn = generator_for(seed, "choosing", number)
+            committee = Committee.draw(network, posteriors(rule, now.states), members, generator=drawn)
+            kept = chosen(committee, task.train, drawn, most=way == "doubtful")
+            now = replace(now, coresets=(*now.coresets[:-1], kept))
+    learnt = posteriors(rule, now.states)
+    committee = Committee.draw(network, learnt, members, generator=generator_for(seed, "committee"))
+    answer = predict_samples(committee, data.test, generator_for(seed, "own"), over_time=False)
+    found = score(answer.probabilities[-1], data.test.labels)
+    return {"accuracy": found.accuracy, "ece": found.ece, "nll": found.nll}
+
+
+def chosen(committee: Committee, train: Samples, generator: torch.Generator, most: bool) -> Tensor:
+    """Of every class those with the most doubt, or with the least."""
+    said = predict_samples(committee, train, generator, over_time=False)
+    several = said.members is not None and len(said.members) > 1
+    doubt = mutual_information(said.members) if several else entropy(said.probabilities[-1])
+    kept = []
+    for label in train.labels.unique().tolist():
+        members = (train.labels == label).nonzero().flatten()
+        kept.append(members[doubt[members].argsort(descending=most)[:STORED]])
+    return torch.cat(kept).sort().values
+
+
+def known(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: mean ± std over seeds."""
+    by_place: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_place[row["way"], row["learner"]].append(row)
+    lines = ["| stored | learner | seeds | accuracy % | ECE | NLL |", "|---|---|---|---|---|---|"]
+    for way in WAYS:
+        for learner in LEARNERS:
+            if of := by_place[way, learner]:
+                cells = [across(of, "accuracy", 100, 1), across(of, "ece", 1, 3), across(of, "nll", 1, 3)]
+                lines.append(f"| {way} | {learner} | {len(of)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def across(of: list[dict[str, Any]], key: str, scale: float, digits: int) -> str:
+    values = [scale * row[key] for row in of]
+    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=WAYS)
+    parser.add_argument("--learners", nargs="+", default=list(LEARNERS), choices=list(LEARNERS))
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    asked = [(seed, way, name) for seed in range(options.seeds) for way in options.ways for name in options.learners]
+    for seed, way, name in [] if options.table else asked:
+        place = {"way": way, "learner": name, "seed": seed}
+        if any(all(row[key] == value for key, value in place.items()) for row in known(options.out)):
+            continue
+        begin = time.perf_counter()
+        line = {**place, **trial(LEARNERS[name], way, seed), "seconds": round(time.perf_counter() - begin, 1)}
+        with options.out.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
+        print(json.dumps(line), flush=True)
+    print(table(known(options.out)))
+
+
+if __name__ == "__main__":
+    main()
