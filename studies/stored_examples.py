@@ -1,4 +1,4 @@
-"""What can be got out of a stored image? Shifted, with the learner's answer, or chosen by doubt; for all learners alike.
+"""What can be got out of a stored image? Shifted, with the learner's answer, or chosen by doubt; all learners alike.
 
     BAYSPIKE_DATA=… python studies/stored_examples.py --seeds 3    # what docs/results/stored-examples.jsonl has is kept
     python studies/stored_examples.py --table
@@ -10,7 +10,7 @@ training images; the test set is never touched.
     shift      replayed one pixel up or down, left or right, or in place
     answers    replayed against what the learner said of it when its task ended
     both       shifted, against the answer
-    doubtful   plain, but those are stored of which the learner is least sure: by mutual information, of a point by entropy
+    doubtful   plain, but stored are those of which the learner is least sure (mutual information, of a point entropy)
     sure       and those of which it is most sure
 """
 
