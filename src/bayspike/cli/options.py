@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 # Spelt out here so that help and completion come without loading torch; a test compares them with the registries.
 ExperimentName = Literal[
     "two-moons", "dvs-gestures", "split-mnist", "mnist-dvs", "split-nmnist", "poker-dvs", "digits", "permuted-mnist",
-    "rotated-mnist", "drifting-mnist", "folder", "split-gestures",
+    "rotated-mnist", "drifting-mnist", "folder", "split-gestures", "split-fashion-mnist",
 ]  # fmt: skip
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",

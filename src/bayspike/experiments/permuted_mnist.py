@@ -88,6 +88,7 @@ EXPERIMENT = Experiment(
         ),
     },
     counted=permuted,
+    rewires=True,
     figures=("course", *CONTINUAL_FIGURES, "foreign_confidence"),
     published=PUBLISHED,
     paper_data=MNIST,

@@ -35,6 +35,7 @@ EXPERIMENT = Experiment(
             judging={"interim_examples": 1000},
         ),
     },
+    rewires=True,
     figures=("course", *CONTINUAL_FIGURES, "foreign_confidence"),
     of_paper=False,
 )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from bayspike.continual.methods import build_rule
-from bayspike.continual.tasks import Concatenated, Remapped, of_classes
+from bayspike.continual.tasks import Concatenated, of_classes
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
 from bayspike.errors import UserError, require
@@ -130,11 +130,10 @@ def as_tasks_saw_it(dataset: Dataset, experiment: Experiment, about: Mapping[str
     """The test samples behind the inputs' orders of every task, where tasks re-wire the inputs; else the data set."""
     preset, written = about.get("preset"), about.get("asked_tasks")
     # files of before know neither
-    if not isinstance(preset, str) or preset not in experiment.presets or not isinstance(written, str | None):
+    known = isinstance(preset, str) and preset in experiment.presets and isinstance(written, str | None)
+    if not experiment.rewires or not known:
         return dataset
-    tests = tuple(task.test for task in experiment.tasks_of(preset, dataset, written).judges)
-    if not any(isinstance(test, Remapped) for test in tests):
-        return dataset
+    tests = tuple(task.test for task in experiment.tasks_of(str(preset), dataset, written).judges)
     return replace(dataset, name=f"{dataset.name}, {len(tests)} tasks", test=Concatenated(tests))
 
 

@@ -87,6 +87,7 @@ class Experiment:
     of_paper: bool = True  # whether it has a preset `paper` that smaller ones are held against
     extras: Callable[..., dict[str, Any]] | None = None  # further arrays of a job, see `judging`
     counted: Callable[[Dataset, int], Stream] | None = None  # a stream of as many tasks as one likes
+    rewires: bool = False  # whether each task has all classes behind inputs in an order of its own
 
     def tasks_of(self, preset: str, dataset: Dataset, written: str | None) -> Stream:
         """The tasks of a preset, or those that a person asks for: so many, or groups of classes."""
