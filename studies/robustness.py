@@ -33,9 +33,8 @@ from bayspike.continual.judging import score
 from bayspike.continual.methods import build_rule, method
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples
-from bayspike.data.items import Items
 from bayspike.experiments.split_nmnist import NETWORK, TUNED
-from bayspike.learner.examples import relabelled
+from bayspike.learner.examples import Relabelled, relabelled
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import auroc, entropy, mutual_information
 from bayspike.predict.by_name import make_predictor
@@ -53,36 +52,16 @@ EPOCHS = 4
 
 
 @dataclass(frozen=True)
-class Changed(Items):
-    """Samples as a worse camera would show them."""
+class Changed(Relabelled):
+    """Samples, with their own labels, as a worse camera would show them."""
 
-    samples: Samples
     change: Callable[[Tensor, torch.Generator], Tensor]
-
-    @property
-    def labels(self) -> Tensor:
-        return self.samples.labels
-
-    @property
-    def time(self) -> int:
-        return self.samples.time
-
-    @property
-    def inputs(self) -> int:
-        return self.samples.inputs
-
-    @property
-    def bytes_per_sample(self) -> int:
-        return self.samples.bytes_per_sample
-
-    def __len__(self) -> int:
-        return len(self.samples)
 
     def spikes(self, indices: Tensor, generator: torch.Generator) -> Tensor:
         return self.change(self.samples.spikes(indices, generator), generator)
 
     def subset(self, indices: Tensor) -> "Changed":
-        return replace(self, samples=self.samples.subset(indices))
+        return replace(self, samples=self.samples.subset(indices), labels=self.labels[indices])
 
 
 def worse(kind: str, size: float, shape: tuple[int, ...]) -> Callable[[Tensor, torch.Generator], Tensor]:
@@ -199,7 +178,7 @@ def main() -> None:
                 if share == 0:
                     for kind, sizes in CAMERA.items():
                         for size in sizes:
-                            changed = Changed(data.test, worse(kind, size, data.sample_shape))
+                            changed = Changed(data.test, data.test.labels, worse(kind, size, data.sample_shape))
                             found = judged(predictor, data.test, changed, seed)
                             rows.append({**name, "kind": kind, "size": size, **found})
                 rows[0]["seconds"] = round(time.perf_counter() - begin, 1)

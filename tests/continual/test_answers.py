@@ -8,7 +8,7 @@ import torch
 from small_tasks import RULES, as_from_disk, small_network, small_stream
 from torch import Tensor
 
-from bayspike.continual import Progress, StreamConfig, memory_of, run_stream
+from bayspike.continual import Progress, StreamConfig, memory_of, protocol, run_stream
 from bayspike.continual.answers import said_of, targets_of
 from bayspike.continual.protocol import Hands
 from bayspike.data.augment import Augment
@@ -52,7 +52,7 @@ def test_the_answer_of_a_point_is_what_it_predicts() -> None:
 
 
 @pytest.mark.parametrize("name", ["sgd", "bayes", "bayes-binary", "ewc"])
-def test_replayed_examples_are_learnt_against_their_answers(name: str) -> None:
+def test_replayed_examples_are_learnt_against_their_answers(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     rule, stream = RULES[name], small_stream()
     network = small_network(rule)
     shown: list[Tensor] = []
@@ -72,6 +72,16 @@ def test_replayed_examples_are_learnt_against_their_answers(name: str) -> None:
     assert any(
         not torch.equal(mine[0], other[0]) for mine, other in zip(done.states, plain.states, strict=True)
     )  # the second task was learnt in another way
+    shown.clear()
+    watched = Hands(train=spy)
+    monkeypatch.setattr(protocol, "ALONE", watched)  # as if the spy were the one process there is
+    run_stream(network, rule, stream, CONFIG, hands=watched)
+    told = done.answers[0] / done.answers[0].sum(dim=1, keepdim=True)
+    for targets in shown[3:]:  # of the second task: first its own, then as many stored ones
+        own, stored = targets.split(4)
+        assert torch.equal(own.sort(dim=1).values, torch.tensor([0.0, 0, 0, 1]).expand(4, 4))
+        assert all(any(torch.allclose(row, each) for each in told) for row in stored)
+        assert not torch.equal(stored.amax(dim=1), torch.ones(4))  # and no labels in disguise
 
 
 def test_shares_of_classes_that_are_labels_are_learnt_as_labels() -> None:
