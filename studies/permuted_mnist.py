@@ -1,13 +1,15 @@
 """Permuted MNIST, nothing stored: every rule tuned with the same number of trials, and what the single choices do.
 
     BAYSPIKE_DATA=… python studies/permuted_mnist.py tune                     # the settings below, 784→400
+    BAYSPIKE_DATA=… python studies/permuted_mnist.py long                     # 784→50, for a stream of 200 tasks
     BAYSPIKE_DATA=… python studies/permuted_mnist.py widths --widths 50 4096  # one default for every width?
     python studies/permuted_mnist.py best                                     # settings of the lowest validation loss
 
 Ten orders of the pixels, T = 20, the same network and read-out for every rule, as in the experiment `permuted-mnist`.
 Learnt from 10,000 images a task (`widths`: 3,000), judged on 1,000 other *training* images a task; the test set is
-never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt. Lines go
-to `docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
+never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt; `long`
+has twenty orders, is judged by the last five, and remembers in tasks: 25,000 of these images are 150,000 of those.
+Lines go to `docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
 """
 
 import argparse
@@ -49,34 +51,68 @@ SETTINGS: dict[str, list[Rule]] = {
     "ste": [STE(lr=lr, init_scale=3.0) for lr in (0.03, 0.1, 0.5, 2.0)],
 }
 
+# Of a stream that never ends, six each.
+LONG_STREAM: dict[str, list[Rule]] = {
+    "bayes-stream": [
+        GaussianVI(remember=50_000.0),
+        *(GaussianVI(remember=memory, prior_std=0.05) for memory in (25_000.0, 50_000.0, 100_000.0)),
+        GaussianVI(remember=25_000.0, prior_std=0.03),
+        GaussianVI(remember=25_000.0, prior_std=0.05, crowd=500.0),
+    ],
+    "mesu": [MESU(remember=memory, prior_std=std) for memory in (25_000.0, 50_000.0) for std in (0.03, 0.05, 0.1)],
+    "ewc-online": [
+        *(EWC(lr=0.03, strength=strength, online=True) for strength in (1e-7, 1e-6)),
+        *(EWC(lr=0.03, strength=strength, online=True, decay=0.8) for strength in (1e-6, 1e-5)),
+        *(EWC(lr=0.01, strength=strength, online=True, decay=0.8) for strength in (1e-6, 3e-6)),
+    ],
+    "si": [SI(lr=lr, strength=strength) for lr in (0.03, 0.01) for strength in (1e-5, 1e-4, 1e-3)],
+    "finetune": [SGD(lr=lr) for lr in (0.003, 0.01, 0.03, 0.06, 0.12, 0.3)],
+}
+SHORT, MANY = 10, 20  # tasks
+
 
 def known() -> list[dict[str, Any]]:
     return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
 
 
-def jobs(kind: str, methods: list[str], widths: list[int]) -> list[tuple[str, Rule, int, int]]:
+def jobs(kind: str, methods: list[str], widths: list[int]) -> list[tuple[str, Rule, int, int, int]]:
     if kind == "tune":
-        return [(name, rule, 400, 10_000) for name in methods for rule in SETTINGS[name]]
+        return [(name, rule, 400, 10_000, SHORT) for name in methods for rule in SETTINGS[name]]
+    if kind == "long":
+        return [(name, rule, 50, 10_000, MANY) for name in methods for rule in LONG_STREAM.get(name, [])]
     weights = SETTINGS["bayes-stream"][:4]  # of evidence: they alone are a matter of width
-    return [("bayes-stream", rule, width, 3000) for width in widths for rule in weights]
+    return [("bayes-stream", rule, width, 3000, SHORT) for width in widths for rule in weights]
 
 
 def best() -> None:
     """One line for each rule: its best setting, how it did, and how far the others were behind."""
-    tried: dict[str, list[dict[str, Any]]] = {}
-    for line in known():
-        if line["width"] == 400 and line["images"] == 10_000:
-            tried.setdefault(line["method"], []).append(line)
-    for name, every in tried.items():
+    short = [line for line in known() if (line["width"], line["images"]) == (400, 10_000)]
+    for name, every in by_method(short).items():
         first, *others = sorted(every, key=lambda line: float(line["found"]["nll"]))
         found, behind = first["found"], ", ".join(f"{100 * line['found']['accuracy']:.1f}" for line in others)
         print(f"{name}: {100 * found['accuracy']:.1f} % / {found['ece']:.3f} / {found['nll']:.3f}", end=" ")
         print(f"of {len(every)} (others {behind} %) {first['rule']}")
+    print(f"\nThe last five of {MANY} tasks, 784→50")
+    for name, every in by_method([line for line in known() if line.get("tasks") == MANY]).items():
+        first, *others = sorted(every, key=last_five, reverse=True)
+        behind = ", ".join(f"{100 * last_five(line):.1f}" for line in others)
+        print(f"{name}: {100 * last_five(first):.1f} % of {len(every)} (others {behind} %) {first['rule']}")
+
+
+def by_method(lines: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    tried: dict[str, list[dict[str, Any]]] = {}
+    for line in lines:
+        tried.setdefault(line["method"], []).append(line)
+    return tried
+
+
+def last_five(line: dict[str, Any]) -> float:
+    return sum(line["found"]["tasks"][-5:]) / 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["tune", "widths", "best"])
+    parser.add_argument("kind", choices=["tune", "long", "widths", "best"])
     parser.add_argument("--methods", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--widths", nargs="+", type=int, default=[50, 100, 400, 1600, 4096])
     options = parser.parse_args()
@@ -84,12 +120,12 @@ def main() -> None:
     if options.kind == "best":
         best()
         return
-    for method, rule, width, images in jobs(options.kind, options.methods, options.widths):
-        name = {"method": method, "rule": trials.plain(rule), "width": width, "images": images}
-        if name in [{key: line[key] for key in name} for line in known()]:
+    for method, rule, width, images, tasks in jobs(options.kind, options.methods, options.widths):
+        name = {"method": method, "rule": trials.plain(rule), "width": width, "images": images, "tasks": tasks}
+        if name in [{key: line.get(key, SHORT) for key in name} for line in known()]:
             continue
         begin = time.perf_counter()
-        found = trials.permuted_trial(rule, width, images, 0, READOUT, MEMBRANE)
+        found = trials.permuted_trial(rule, width, images, 0, READOUT, MEMBRANE, tasks)
         line = json.dumps({**name, "found": found, "seconds": round(time.perf_counter() - begin, 1)})
         print(line, flush=True)
         with OUT.open("a") as stream:

@@ -75,9 +75,11 @@ def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, 
     return {name: scores._asdict() for name, scores in found.items()}
 
 
-def permuted_trial(rule: Rule, width: int, images: int, seed: int, readout: float, membrane: float) -> dict[str, Any]:
+def permuted_trial(
+    rule: Rule, width: int, images: int, seed: int, readout: float, membrane: float, tasks: int = 10
+) -> dict[str, Any]:
     data, fashion = parts(20, images // 10, 100, seed)
-    stream = permuted(data, 10, seed=seed)
+    stream = permuted(data, tasks, seed=seed)
     network = build(
         NetworkConfig(
             784,
