@@ -303,14 +303,18 @@ def test_the_default_learns_its_posterior() -> None:
     assert float(used) > 1.5 * float(unused), (used, unused)  # 154 and 78 when written
 
 
-@pytest.mark.parametrize("threshold", [1.0, 0.25])
-def test_a_new_network_fires_now_and_then_whatever_its_threshold(threshold: float) -> None:
-    """The default prior spreads the potential by one threshold where a tenth of the inputs is active all the time."""
-    network = build(NetworkConfig(500, (40,), 3, threshold=threshold, synapse_decay=0.0, membrane_decay=0.5))
+@pytest.mark.parametrize(("threshold", "every"), [(1.0, 10), (0.25, 10), (0.25, 100)])
+def test_a_new_network_fires_now_and_then_whatever_its_threshold(threshold: float, every: int) -> None:
+    """The default prior spreads the potential by one threshold where a tenth of the inputs is active all the time.
+
+    Or as many as are said to be; of the layers above a tenth.
+    """
+    network = build(NetworkConfig(500, (40, 30), 3, threshold=threshold, input_activity=1 / every))
     rule = GaussianVI()
-    (state,) = init_states(network, rule, torch.Generator().manual_seed(0))
-    assert float(state.prior_precision[0, 0]) == pytest.approx(50 / threshold**2)
+    state, above = init_states(network, rule, torch.Generator().manual_seed(0))
+    assert float(state.prior_precision[0, 0]) == pytest.approx(500 / every / threshold**2)
+    assert float(above.prior_precision[0, 0]) == pytest.approx(4 / threshold**2)
     weights = torch.randn(2000, 500, generator=torch.Generator().manual_seed(1)) / state.prior_precision[0].sqrt()
-    active = (torch.arange(500) % 10 == 0).float()  # their traces tend to 1
+    active = (torch.arange(500) % every == 0).float()  # their traces tend to 1
     assert float((weights @ active).std()) == pytest.approx(threshold, rel=0.05)
     assert GaussianVI(prior_std=0.2).first_precision(500, threshold) == pytest.approx(25)  # what is said stands

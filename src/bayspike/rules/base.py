@@ -13,7 +13,7 @@ To add a rule: write one file with these five methods and list it in `bayspike/r
 `rest(state, steps)`, silent inputs cost it nothing (see `bayspike.learning.silent`); with `at(pace)` it may have
 units of its own; with `by_means = True` it says that `mean`, `means` and `add_mean_to` are all that it asks of the
 gradient of a convolution, whose rows are then made a few examples at a time; with `by_threshold = True` that its `init`
-takes the neurons' threshold too.
+takes the neurons' threshold and the activity of their inputs too.
 """
 
 import math
@@ -104,8 +104,8 @@ def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Gener
 
 def first_state(rule: "Rule", layer: Layer, shape: tuple[int, int], generator: torch.Generator) -> State:
     """A rule's state before anything is learnt, for weights of this shape of a layer, on the layer's device."""
-    at = {"threshold": layer.neuron.threshold} if getattr(rule, "by_threshold", False) else {}
-    state = rule.init(shape, generator, **at)
+    known = {"threshold": layer.neuron.threshold, "activity": layer.activity}
+    state = rule.init(shape, generator, **(known if getattr(rule, "by_threshold", False) else {}))
     moved = {name: part.to(layer.readout) for name, part in state._asdict().items() if isinstance(part, Tensor)}
     return state._replace(**moved)
 

@@ -63,7 +63,8 @@ class GaussianVI:
     remember: how many examples to remember; infinity never forgets. None: tasks have ends, at which the posterior
     becomes the prior.
     prior_std: how wide a weight may be before anything is known of it; None: so that potentials of a layer in which a
-    tenth of the inputs is active have the spread of a threshold. `prior_precision` says the same as 1/std².
+    tenth of the inputs is active (of the first layer the network's `input_activity`) have the spread of a threshold.
+    `prior_precision` says the same as 1/std².
     carry: κ, how many times as hard as by the letter the mean is held to the posterior of the last task (in natural
     units from the second task on). None: by what is stored of the earlier tasks, see `bayspike.rules.carry`.
     observations: c, how many observations the steps of one example are worth; None: the independent ones with
@@ -183,14 +184,17 @@ class GaussianVI:
     def kappa(self) -> float:
         return 1.0 if self.carry is None else self.carry
 
-    def first_precision(self, fan_in: int, threshold: float = 1.0) -> float:
+    def first_precision(self, fan_in: int, threshold: float = 1.0, activity: float = 0.1) -> float:
         """p₀ of the first task."""
         if self.prior_precision is not None:
             return self.prior_precision
-        return fan_in / (10 * threshold**2) if self.prior_std is None else self.prior_std**-2
+        return fan_in * activity / threshold**2 if self.prior_std is None else self.prior_std**-2
 
-    def init(self, shape: tuple[int, int], generator: torch.Generator, threshold: float = 1.0) -> GaussianState:
-        mean, prior = initial_weights(shape, self.init_scale, generator), self.first_precision(shape[1], threshold)
+    def init(
+        self, shape: tuple[int, int], generator: torch.Generator, threshold: float = 1.0, activity: float = 0.1
+    ) -> GaussianState:
+        mean = initial_weights(shape, self.init_scale, generator)
+        prior = self.first_precision(shape[1], threshold, activity)
         return GaussianState(
             mean=mean,
             precision=torch.full_like(mean, prior if self.init_precision is None else self.init_precision),

@@ -68,6 +68,7 @@ class Layer:
     recurrent: bool = False
     later: int = 0  # how many rows of B, the last ones, were added after the layer was made
     inlet: Inlet | None = None  # what happens to spikes on the way in; None: nothing
+    activity: float = 0.1  # share of the inputs thought to be active before any was seen; a default prior is made by it
 
     def __post_init__(self) -> None:
         require_range("inputs", self.inputs, 1)

@@ -120,6 +120,7 @@ class NetworkConfig:
     recurrent: bool = False
     seed: int = 0  # of the read-outs
     layers: str = ""  # a stack of any layers, in the words of `bayspike.spiking.stack`; then `hidden` is ()
+    input_activity: float = 0.1  # share of the inputs that is active; events are sparser than images, see `Layer`
     shape: tuple[int, ...] = ()  # of the inputs, (height, width) or (channels, height, width); for convolutions
 
     def __post_init__(self) -> None:
@@ -137,6 +138,7 @@ class NetworkConfig:
             require_range("a layer size in hidden", neurons, 1)
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
+        require_range("input_activity", self.input_activity, 0, 1, low_open=True)
         plans = self.plans()
         synapses = sum(rows * columns for rows, columns in (plan.shape for plan in plans))
         require(
@@ -184,6 +186,7 @@ def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Fil
             layers.append(maps)
         else:
             layers.append(Layer(plan.inputs, plan.neurons, neuron, readout, plan.word.recurrent, inlet=plan.inlet))
+    layers[0] = replace(layers[0], activity=config.input_activity)
     return Network(tuple(layers), config.binary if config.threshold is None else None)
 
 
