@@ -71,6 +71,16 @@ def test_both_ways_to_gather_are_judged(run: Path) -> None:
     assert "polarity merged" in (run / "report.html").read_text("utf-8")
 
 
+def test_the_answers_of_every_tasks_end_are_calibrated(run: Path) -> None:
+    """Judged are the tasks learnt so far, with a temperature of their classes; so the last one is the final one."""
+    result = read(run / "results" / "bayes-seed0.json")
+    mine = [each for each in result["evaluations"] if each["predictor"] == "committee-weighted" and each["batch"]]
+    ends = [last for last, after in zip(mine, [*mine[1:], {"task": 5}], strict=True) if last["task"] != after["task"]]
+    assert [sum(scores is not None for scores in each["tasks"]) for each in ends] == [1, 2, 3, 4, 5]
+    plain = [each for each in result["evaluations"] if each["predictor"] == "committee" and each["batch"]]
+    assert [each["overall"]["ece"] for each in mine] != [each["overall"]["ece"] for each in plain]
+
+
 def test_evaluate_and_predict_gather_as_the_run_did(
     run: Path, gestures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -74,6 +74,9 @@ def test_as_many_orders_as_one_asks_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(result["task_names"]) == 3
     assert result["gathered"]["temperature"]["examples"] == 20
     assert "committee-logits" in result["final"]
+    ends = [each for each in result["evaluations"] if each["predictor"] == "committee-logits" and each["batch"]]
+    assert [sum(scores is not None for scores in each["tasks"]) for each in ends] == [1, 2, 3]  # with a temperature each
+    assert len(result["accuracy_matrix"]["committee-logits"]) == 3
     capsys.readouterr()
     assert main(["evaluate", str(out), "--json", "--predictor", "committee", "--gather", "mean"]) == 0
     said, told = json.loads(capsys.readouterr().out), result["final"]["committee"]["overall"]
@@ -103,3 +106,9 @@ def test_held_back_examples_are_seen_as_the_newest_task_sees_them() -> None:
     assert expected is not None
     assert plain is not None
     assert found.value == expected.value != plain.value
+    some = replace(known, held_back=kept.subset((labels != 1).nonzero().flatten()))  # as if none of one class was
+    of_two = held_back_temperature(point, known, 0, known=torch.tensor([0, 2]))
+    expected = held_back_temperature(point, some, 0)
+    assert of_two is not None
+    assert expected is not None
+    assert (of_two.value, of_two.examples) == (expected.value, expected.examples) != (plain.value, plain.examples)

@@ -48,7 +48,7 @@ EXPERIMENT = Experiment(
             ("bayes", "ewc", "sgd", "finetune", "joint"),
             seeds=3,
             network=NETWORK,
-            training={"epochs": 15, "evaluations": 2, **_TRAINING},
+            training={"epochs": 15, "evaluations": 2, "judge": "learnt", **_TRAINING},
             data={"time": 25, "options": {**_OPTIONS, "held_back_users": 1}},
             judging={"gather": "logits"},
         ),

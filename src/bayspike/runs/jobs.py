@@ -128,9 +128,12 @@ def run_job(
         try:
             final, own = progress, crew.spread(progress, prepared)
             if final is None or final.task < len(prepared.stream.tasks):  # else killed between training and results
+                # of tasks that are still to come nothing is known: then no temperature either
+                calibrating = bench.dataset if prepared.training.judge == "learnt" else None
                 judge = interim(
-                    prepared.network, method(job.method.method), config.judging, job.seed, prepared.training.kernels
-                )
+                    prepared.network, method(job.method.method), config.judging, job.seed, prepared.training.kernels,
+                    calibrating if bench.dataset.held_back is not None else None,
+                )  # fmt: skip
                 done = run_stream(
                     prepared.network, prepared.rule, prepared.stream, prepared.training, crew.judge(judge, prepared),
                     own, crew.on_batch(prepared, stop, diary), crew.hands,

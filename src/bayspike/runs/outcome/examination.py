@@ -49,15 +49,22 @@ def final_predictors(method: Method, posteriors: Sequence[Posterior]) -> tuple[s
 
 
 def held_back_temperature(
-    predictor: Predictor, dataset: Dataset, seed: int, newest: Task | None = None
+    predictor: Predictor,
+    dataset: Dataset,
+    seed: int,
+    newest: Task | None = None,
+    known: Tensor | None = None,
 ) -> Temperature | None:
     """The one number that makes the examples held back most likely at their end; None where there are none.
 
     Where tasks re-wire the inputs, they are seen as the `newest` task sees them: a stream's last examples, kept back.
+    With `known`, the labels of what was learnt so far, those of other classes are left aside.
     """
     kept = dataset.held_back
     if kept is None:
         return None
+    if known is not None:
+        kept = kept.subset(torch.isin(kept.labels, known).nonzero().flatten())
     if newest is not None and isinstance(newest.test, Remapped):
         kept = Remapped(kept, newest.test.source)
     done = predict_samples(predictor, kept, generator_for(seed, "held back"), over_time=False, keep_members="none")
@@ -65,10 +72,21 @@ def held_back_temperature(
 
 
 def interim(
-    network: Network, method: Method, options: JudgingOptions, seed: int, kernels: Kernels = "plain"
+    network: Network,
+    method: Method,
+    options: JudgingOptions,
+    seed: int,
+    kernels: Kernels = "plain",
+    calibrating: Dataset | None = None,
 ) -> Evaluate:
-    """The judge of `run_stream`: headline predictor and the mean weights, on a fixed part of the test examples."""
-    names = [headline(method, options)] + (["mean"] if method.bayesian else [])
+    """The judge of `run_stream`: headline predictor and the mean weights, on a fixed part of the test examples.
+
+    With a data set for `calibrating` also the headline that gathers otherwise than the paper's, with a temperature that
+    is fitted anew each time on what is held back of the judged classes; so all judges must have been learnt.
+    """
+    first, gather = headline(method, options), options.gather
+    beside = f"{first}-{gather}" if gather != "mean" and calibrating is not None else None
+    names = [first, *(["mean"] if method.bayesian else []), *([] if beside is None else [beside])]
 
     def evaluate(
         posteriors: Sequence[Posterior], judges: Sequence[Task], moment: int
@@ -77,10 +95,17 @@ def interim(
         verdicts = {}
         for name in dict.fromkeys(names):
             drawn = committee_generator(seed)
-            predictor = make_predictor(name, network, posteriors, options.members, drawn, kernels=kernels)
+            base, how = (first, gather) if name == beside else (name, "mean")
+            predictor = make_predictor(base, network, posteriors, options.members, drawn, how, kernels)
+            scale = None
+            if name == beside and calibrating is not None:
+                known = torch.cat([part.labels for part in parts]).unique()
+                scale = held_back_temperature(predictor, calibrating, seed, judges[-1], known)
             generator = torch.Generator().manual_seed(moment)  # the same spikes for every predictor
             finals = [
-                predict_samples(predictor, part, generator, over_time=False, keep_members="none").probabilities[-1]
+                _scaled(
+                    predict_samples(predictor, part, generator, over_time=False, keep_members="none"), scale
+                ).probabilities[-1]
                 for part in parts
             ]
             verdicts[name] = verdict(finals, parts)
