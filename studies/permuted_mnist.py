@@ -51,7 +51,7 @@ SETTINGS: dict[str, list[Rule]] = {
     "ste": [STE(lr=lr, init_scale=3.0) for lr in (0.03, 0.1, 0.5, 2.0)],
 }
 
-# Of a stream that never ends, six each.
+# Of a stream that never ends: six each, and as many more for those whose best was at the edge.
 LONG_STREAM: dict[str, list[Rule]] = {
     "bayes-stream": [
         GaussianVI(remember=50_000.0),
@@ -64,8 +64,15 @@ LONG_STREAM: dict[str, list[Rule]] = {
         *(EWC(lr=0.03, strength=strength, online=True) for strength in (1e-7, 1e-6)),
         *(EWC(lr=0.03, strength=strength, online=True, decay=0.8) for strength in (1e-6, 1e-5)),
         *(EWC(lr=0.01, strength=strength, online=True, decay=0.8) for strength in (1e-6, 3e-6)),
+        *(EWC(lr=0.03, strength=strength, online=True) for strength in (1e-8, 3e-8)),
+        *(EWC(lr=0.01, strength=strength, online=True) for strength in (1e-8, 1e-7)),
+        *(EWC(lr=0.01, strength=strength, online=True, decay=0.5) for strength in (1e-7, 1e-6)),
     ],
-    "si": [SI(lr=lr, strength=strength) for lr in (0.03, 0.01) for strength in (1e-5, 1e-4, 1e-3)],
+    "si": [
+        *(SI(lr=lr, strength=strength) for lr in (0.03, 0.01) for strength in (1e-5, 1e-4, 1e-3)),
+        *(SI(lr=lr, strength=strength) for lr in (0.01, 0.003) for strength in (1e-7, 1e-6)),
+        *(SI(lr=0.003, strength=strength) for strength in (1e-5, 1e-4)),
+    ],
     "finetune": [SGD(lr=lr) for lr in (0.003, 0.01, 0.03, 0.06, 0.12, 0.3)],
 }
 SHORT, MANY = 10, 20  # tasks

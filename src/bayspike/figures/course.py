@@ -40,6 +40,7 @@ def stream_course(
             x = np.arange(1, len(values) + 1)
             plot_line(axes, x, values, series_style(place), method)
             rows += [(method, key, task, f"{value:.6g}") for task, value in zip(x, values, strict=True)]
+        title = "ECE of the tasks looked at" if sampled and key == "ece" else title
         axes.set(title=title, xlabel="tasks learnt", ylabel="ECE" if key == "ece" else "accuracy")
         axes.grid(axis="y")
     handles = grid[0].get_legend_handles_labels()
@@ -51,7 +52,7 @@ def stream_course(
     caption = (
         "After each task, on test examples: accuracy of the task just learnt, mean accuracy of the last five and of "
         "all tasks learnt so far, and their expected calibration error"
-        + (" (of many tasks the newest five and five more, spread evenly over the others)" if sampled else "")
+        + (" (of many tasks the newest five and five older ones, which stand for the others)" if sampled else "")
         + ". Precision of the first layer's synapses: median, and the band that holds nine tenths of them."
     )
     table = Table(("method", "measure", "task", "value"), rows)

@@ -1,7 +1,7 @@
 """The course of a stream, task after task, from what was judged while it was learnt.
 
-After each task: the accuracy of the task just learnt (does the learner stay plastic?), of the last five, of all that
-were looked at; the calibration error of these together; and where the precisions of a posterior stand.
+After each task: the accuracy of the task just learnt (does the learner stay plastic?), of the last five, of all so
+far; the calibration error of those that were looked at; and where the precisions of a posterior stand.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Course:
 
     newest: Array  # (tasks,)
     last_five: Array  # (tasks,)
-    learnt: Array  # (tasks,) mean over those that were looked at
+    learnt: Array  # (tasks,) those before the last five by the mean of the ones that were looked at
     ece: Array  # (tasks,) of their examples together
     precision: Array | None  # (tasks, layers, 3): below which 5, 50 and 95 % of a layer's lie
     sampled: bool  # whether some of the tasks learnt were not looked at
@@ -52,7 +52,7 @@ def course_of(result: Mapping[str, Any], predictor: str, precision: Array | None
     return Course(
         newest=np.diagonal(rows).copy(),
         last_five=_mean_of(rows, recent & known),
-        learnt=_mean_of(rows, seen & known),
+        learnt=_mean_of_all(rows, recent & known, seen & ~recent & known),
         ece=np.array([np.nan if each is None else each for each in errors]),
         precision=precision,
         sampled=bool((seen & ~known).any()),
@@ -90,3 +90,12 @@ def _mean_of(rows: Array, which: Array) -> Array:
     counts = which.sum(axis=1)
     total = np.where(which, np.nan_to_num(rows), 0.0).sum(axis=1)
     return np.where(counts > 0, total / np.maximum(counts, 1), np.nan)
+
+
+def _mean_of_all(rows: Array, recent: Array, older: Array) -> Array:
+    """The mean of all tasks so far, where of the older ones a few stand for the others."""
+    tasks = np.arange(1, len(rows) + 1)
+    rest = np.maximum(tasks - LAST, 0)
+    new, old = _mean_of(rows, recent), np.where(rest > 0, _mean_of(rows, older), 0.0)
+    looked_at = _mean_of(rows, recent | older)
+    return np.where(np.isnan(new + old), looked_at, ((tasks - rest) * new + rest * old) / tasks)

@@ -78,7 +78,11 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     text = (
         "After each task, judged on part of the test examples: the task just learnt, the mean of the last five, and "
         "the mean of all learnt so far"
-        + (" (of many tasks the newest five and five more, spread evenly over the others)" if _sampled(found) else "")
+        + (
+            " (of many tasks the newest five and five older ones, which stand for the others)"
+            if _sampled(found)
+            else ""
+        )
         + ". Precision: median, and the band in which nine tenths of a layer's synapses lie."
     )
     parts: list[Part] = [_table(comparison, found), Paragraph(text, heading="While it was learnt"), Cards(cards)]
