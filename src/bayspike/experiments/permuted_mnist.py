@@ -54,6 +54,8 @@ TUNED: dict[str, dict[str, Any]] = {
 ENDLESS: dict[str, dict[str, Any]] = {
     "bayes-stream": {"remember": 150_000.0, "prior_std": 0.05},
     "mesu": {"remember": 300_000.0, "prior_std": 0.05},
+    "ewc": {"lr": 0.01, "strength": 1e-8},
+    "si": {"lr": 0.003, "strength": 1e-4},
 }
 
 METHODS = ("bayes-stream", "ewc-online", "finetune")
