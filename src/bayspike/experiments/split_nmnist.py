@@ -1,7 +1,8 @@
 """Split-N-MNIST: the protocol of split-MNIST on real recordings of an event camera; goes beyond the paper.
 
-Five tasks of two digits, one layer of 300 neurons, 34×34×2 inputs down-sampled to 17×17×2, T = 20. Twenty recordings of
-every digit are stored: fifteen are replayed, five are not learnt but give the temperature.
+Five tasks of two digits, 34×34×2 inputs, two layers of maps and one of 128 neurons, T = 20; in the demo one layer of 300
+on inputs down-sampled to 17×17×2. Twenty recordings of every digit are stored: fifteen are replayed, five are not
+learnt but give the temperature.
 """
 
 from typing import Any
@@ -22,6 +23,14 @@ TUNED: dict[str, dict[str, Any]] = {
     "coreset-only": {"training.epochs": 20},
 }
 
+# The same for the maps: the best of four settings each, one epoch, on held-out training recordings. What is stored
+# counts once as evidence, and the last posterior is held no harder than by the letter.
+OF_MAPS: dict[str, dict[str, Any]] = {
+    "bayes": {"carry": 1.0, "init_scale": 3.0, "training.anneal": 0.9, "training.evidence": "once"},
+    "sgd": {"lr": 0.06, "init_scale": 3.0},
+    "ewc": {"lr": 0.06, "strength": 1e-7, "training.fisher_examples": 200},
+}
+
 # Slow synapses and a low threshold bridge the pauses between the camera's three movements.
 NETWORK = {
     "hidden": (300,),
@@ -30,11 +39,19 @@ NETWORK = {
     "threshold": 0.25,
     "readout_scale": 48.0,
 }
+MAPS = {
+    "layers": "16c5s2-2p-32c5s2-128",
+    "synapse_decay": 0.8,
+    "membrane_decay": 0.8,
+    "threshold": 0.25,
+    "readout_scale": 12.0,
+    "input_activity": 0.01,
+}
 _SMALL = {"downsample": 2}
 # Fifteen of the 667 recordings of a digit that are left once five are held back; so few are soon known by heart, unless
 # they look a little different each time. For all methods alike.
-_STORED = {"coreset_share": 0.0225, "augment": "shift=1,drop=0.2"}
-_WHOLE = {"time": 20, "options": _SMALL, "held_back": 5}
+_STORED = {"batch": 32, "coreset_share": 0.0225, "augment": "shift=1", "judge": "learnt"}
+_WHOLE = {"time": 20, "held_back": 5}
 
 EXPERIMENT = Experiment(
     name="split-nmnist",
@@ -54,18 +71,20 @@ EXPERIMENT = Experiment(
         "laptop": Preset(
             ("bayes", "ewc", "sgd"),
             seeds=3,
-            network=NETWORK,
-            training={"epochs": 2, "anneal": 0.98, "evaluations": 1, **_STORED},
+            network=MAPS,
+            training={"epochs": 1, "anneal": 0.98, "evaluations": 1, **_STORED},
             data=_WHOLE,
             judging={"gather": "logits"},
+            tuned=OF_MAPS,
         ),
         "paper": Preset(
             ("bayes", "ewc", "sgd", "tacos", "finetune", "coreset-only", "joint", "bayes-joint"),
             seeds=3,
-            network=NETWORK,
-            training={"epochs": 5, "anneal": 0.98, "evaluations": 5, **_STORED},
+            network=MAPS,
+            training={"epochs": 2, "anneal": 0.98, "evaluations": 5, **_STORED},
             data=_WHOLE,
             judging={"gather": "logits"},
+            tuned=OF_MAPS,
         ),
     },
     published_note="The paper does not have this experiment.",
