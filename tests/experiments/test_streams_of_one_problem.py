@@ -75,7 +75,7 @@ def test_as_many_orders_as_one_asks_for(tmp_path: Path, capsys: pytest.CaptureFi
     assert result["gathered"]["temperature"]["examples"] == 20
     assert "committee-logits" in result["final"]
     ends = [each for each in result["evaluations"] if each["predictor"] == "committee-logits" and each["batch"]]
-    assert [sum(scores is not None for scores in each["tasks"]) for each in ends] == [1, 2, 3]  # with a temperature each
+    assert [sum(scores is not None for scores in each["tasks"]) for each in ends] == [1, 2, 3]
     assert len(result["accuracy_matrix"]["committee-logits"]) == 3
     capsys.readouterr()
     assert main(["evaluate", str(out), "--json", "--predictor", "committee", "--gather", "mean"]) == 0

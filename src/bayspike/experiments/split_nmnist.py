@@ -1,7 +1,7 @@
 """Split-N-MNIST: the protocol of split-MNIST on real recordings of an event camera; goes beyond the paper.
 
-Five tasks of two digits, 34×34×2 inputs, two layers of maps and one of 128 neurons, T = 20; in the demo one layer of 300
-on inputs down-sampled to 17×17×2. Twenty recordings of every digit are stored: fifteen are replayed, five are not
+Five tasks of two digits, 34×34×2 inputs, two layers of maps and one of 128 neurons, T = 20; in the demo one layer of
+300 on inputs down-sampled to 17×17×2. Twenty recordings of every digit are stored: fifteen are replayed, five are not
 learnt but give the temperature.
 """
 
