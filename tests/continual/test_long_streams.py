@@ -22,8 +22,8 @@ def test_the_newest_and_a_few_older_ones_are_judged() -> None:
     assert judged_places([0]) == [0]
     assert judged_places(range(7)) == [0, 1, 2, 3, 4, 5, 6]
     assert judged_places(range(10)) == list(range(10))
-    # 195 older ones: 0, 48.5, 97, 145.5, 194 rounded to even
-    assert judged_places(range(200)) == [0, 48, 97, 146, 194, 195, 196, 197, 198, 199]
+    # 195 older ones in five parts of 39, of each the one in its middle
+    assert judged_places(range(200)) == [19, 58, 97, 136, 175, 195, 196, 197, 198, 199]
     assert judged_places([0, 1, 2, 0]) == [0, 1, 2]
     assert 0 in judged_places([*range(30), 0])[:1]  # it came back: as new as the last ones
 

@@ -302,10 +302,11 @@ def _judge(
 
 
 def judged_places(learnt: Sequence[int]) -> list[int]:
-    """Of the judges of the tasks so far, in the order they were learnt: the newest, and some spread over the others."""
+    """Of the judges of the tasks so far, in the order they were learnt: the newest, and some from amid equal parts of
+    the others, for which they stand."""
     once = list(dict.fromkeys(reversed(learnt)))[::-1]  # one that came back is as new as its last time
     older, newest = once[:-NEWEST], once[-NEWEST:]
-    chosen = {round(k) for k in torch.linspace(0, len(older) - 1, SPREAD).tolist()} if older else set()
+    chosen = {int((part + 0.5) * len(older) / SPREAD) for part in range(SPREAD)} if older else set()
     return sorted([older[k] for k in chosen] + newest)
 
 
