@@ -74,7 +74,7 @@ EXPERIMENT = Experiment(
             network=MAPS,
             training={"epochs": 1, "anneal": 0.98, "evaluations": 1, **_STORED},
             data=_WHOLE,
-            judging={"gather": "logits"},
+            judging={"gather": "weighted"},
             tuned=OF_MAPS,
         ),
         "paper": Preset(
@@ -83,7 +83,7 @@ EXPERIMENT = Experiment(
             network=MAPS,
             training={"epochs": 2, "anneal": 0.98, "evaluations": 5, **_STORED},
             data=_WHOLE,
-            judging={"gather": "logits"},
+            judging={"gather": "weighted"},
             tuned=OF_MAPS,
         ),
     },
