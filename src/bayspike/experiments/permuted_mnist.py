@@ -54,7 +54,7 @@ TUNED: dict[str, dict[str, Any]] = {
 ENDLESS: dict[str, dict[str, Any]] = {
     "bayes-stream": {"remember": 150_000.0, "prior_std": 0.05},
     "mesu": {"remember": 300_000.0, "prior_std": 0.05},
-    "ewc": {"lr": 0.01, "strength": 1e-8},
+    "ewc": {"lr": 0.01, "strength": 1e-7, "decay": 0.5},
     "si": {"lr": 0.003, "strength": 1e-4},
 }
 
