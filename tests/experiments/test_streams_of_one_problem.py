@@ -107,6 +107,7 @@ def test_held_back_examples_are_seen_as_the_newest_task_sees_them() -> None:
     assert plain is not None
     assert found.value == expected.value != plain.value
     some = replace(known, held_back=kept.subset((labels != 1).nonzero().flatten()))  # as if none of one class was
+    assert held_back_temperature(point, some, 0, known=torch.tensor([1])) is None
     of_two = held_back_temperature(point, known, 0, known=torch.tensor([0, 2]))
     expected = held_back_temperature(point, some, 0)
     assert of_two is not None

@@ -24,8 +24,8 @@ TUNED: dict[str, dict[str, Any]] = {
 }
 
 # The same for the maps, one epoch, on held-out training recordings (docs/results/maps-trials.jsonl): of bayes the best
-# of eight settings, of sgd and ewc of four. What is stored counts once as evidence, and the last posterior is held no
-# harder than by the letter.
+# of nine settings, of sgd of four, of ewc the best of four strengths (at half this rate). What is stored counts once
+# as evidence, and the last posterior is held no harder than by the letter.
 OF_MAPS: dict[str, dict[str, Any]] = {
     "bayes": {"carry": 1.0, "init_scale": 3.0, "training.anneal": 0.9, "training.evidence": "once"},
     "sgd": {"lr": 0.06, "init_scale": 3.0},

@@ -65,6 +65,8 @@ def held_back_temperature(
         return None
     if known is not None:
         kept = kept.subset(torch.isin(kept.labels, known).nonzero().flatten())
+    if len(kept) == 0:  # a user kept back need not have made every gesture
+        return None
     if newest is not None and isinstance(newest.test, Remapped):
         kept = Remapped(kept, newest.test.source)
     done = predict_samples(predictor, kept, generator_for(seed, "held back"), over_time=False, keep_members="none")
