@@ -17,7 +17,7 @@ TUNED: dict[str, dict[str, Any]] = {
     "ste": {"lr": 2.0, "init_scale": 3.0, "network.threshold": 1.0},
     "bayes-binary": {"lr": 30.0, "sampling": "neuron", "network.threshold": 1.0},
 }
-# The same for the stand-in; chosen on other simulated users by studies/tune.py.
+# The same for the stand-in; chosen on other simulated users by a grid (docs/results/tuning-dvs-gestures.jsonl).
 STAND_IN_TUNED: dict[str, dict[str, Any]] = {
     "sgd": {"lr": 0.12, "init_scale": 3.0, "network.threshold": 0.25, "network.readout_scale": 24.0},
     "bayes": {
