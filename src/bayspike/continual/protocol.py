@@ -256,10 +256,13 @@ def run_task(
 
 def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Samples]) -> Pace:
     stored = 0.0 if config.replay == "none" else _per_class([part.labels for part in parts[1:]])
+    # a stored example that is shifted teaches as much as so many more; the new ones may be shifted too
+    again = 1 if config.augment_stored is None else config.augment_stored.looks
+    every = 1 if config.augment is None else config.augment.looks
     return pace_of(network, config.batch, parts[0].time - config.burn_in)._replace(
         examples=plan.presentations,
-        stored=stored,
-        share=stored / max(1.0, _per_class([parts[0].labels])),
+        stored=stored * max(again, every),
+        share=stored * max(again, every) / (max(1.0, _per_class([parts[0].labels])) * every),
         first=len(parts) == 1,
     )
 

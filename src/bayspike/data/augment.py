@@ -38,6 +38,11 @@ class Augment:
             )
             require_range("shift of augment", self.shift, 0, min(self.shape[-2:]) - 1)
 
+    @property
+    def looks(self) -> int:
+        """In how many places an example can be seen; spikes that are dropped or moved in time make no new one."""
+        return (2 * self.shift + 1) ** 2
+
     def __call__(self, spikes: Tensor, generator: torch.Generator) -> Tensor:
         """Spikes `(time, batch, inputs)` as they are shown this once."""
         require(

@@ -38,9 +38,22 @@ class Pace(NamedTuple):
     steps: int  # time-steps of an example
     examples: float = math.inf  # presentations of the whole task
     observations: float = 1.0  # how many independent observations the steps of one example are worth
-    stored: float = 0.0  # stored examples of each earlier class
+    stored: float = 0.0  # stored examples of each earlier class, one that is shifted counted for each of its places
     share: float = 0.0  # the same beside the examples of a class in this task
     first: bool = True  # whether no task came before
+
+
+def natural_rates(pace: Pace, remember: float | None, observations: float | None) -> tuple[float, float]:
+    """η = c·|B|/T and ρ = 1/(c·N), see `bayspike.rules.gaussian`.
+
+    N is `remember`, or the examples of the task; c is `observations`, or the independent ones of a rule that remembers,
+    and each step one where tasks have ends.
+    """
+    weight, memory = pace.batch / pace.steps, pace.examples if remember is None else remember
+    counted = pace.observations if remember is not None else float(pace.steps)
+    worth = counted if observations is None else observations
+    # no more than half is forgotten in one step, however short the memory
+    return worth * weight, 1 / (worth * max(memory, 2 * weight))
 
 
 @runtime_checkable
