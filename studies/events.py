@@ -67,7 +67,7 @@ def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
         training = {"replay": "none", "coreset_share": 0.0, **training}
     if training.get("augment") is not None:
         training["augment"] = parse_augment(training["augment"], data.sample_shape)
-    config = StreamConfig(**{**training, **method(spec["method"]).training})
+    config = StreamConfig(**{**method(spec["method"]).suits, **training, **method(spec["method"]).training})
     begin = time.perf_counter()
     done = run_stream(network, rule, offline(data) if whole else split_by_class(data), config)
     return network, posteriors(rule, done.states), time.perf_counter() - begin

@@ -34,3 +34,15 @@ def test_sizes_of_data_whose_number_is_not_known_are_told_from_the_options() -> 
     reduced = resolve(experiment("dvs-gestures"), "demo", Changes(simulated=True)).reduced
     assert "The data are simulated (gestures_simulated), not the recordings of the paper (dvs_gesture)." in reduced
     assert "660 training examples instead of all." in reduced
+
+
+def test_what_is_asked_for_wins_over_what_suits_a_method_and_not_over_what_makes_it_one() -> None:
+    """The preset of split-mnist anneals; a posterior in natural units does not, unless it is told to."""
+    mnist = experiment("split-mnist")
+    methods = ("bayes-carried", "finetune")
+    plain = resolve(mnist, "paper", Changes(methods=methods))
+    told = resolve(mnist, "paper", Changes(methods=methods, settings=("training.anneal=0.5", "training.replay=pooled")))
+    assert [each.training.anneal for each in plain.methods] == [0.0, 0.98]
+    assert [each.training.evidence for each in plain.methods] == ["once", "always"]
+    assert [each.training.anneal for each in told.methods] == [0.5, 0.5]
+    assert [each.training.replay for each in told.methods] == ["pooled", "none"]

@@ -20,7 +20,8 @@ from bayspike.storage.plain import coerce, to_plain
 
 @dataclass(frozen=True)
 class Method:
-    """A learner by name. `fixed` and `training` are what makes it this method and not another of the same rule."""
+    """A learner by name. `fixed` and `training` are what makes it this method and not another of the same rule; `suits`
+    is how it goes through its tasks unless something else is asked for."""
 
     rule: type
     about: str
@@ -28,6 +29,7 @@ class Method:
     training: Mapping[str, Any] = field(default_factory=dict)
     tasks: Literal["stream", "joint", "coresets"] = "stream"
     like: str | None = None
+    suits: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def bayesian(self) -> bool:
@@ -45,7 +47,10 @@ _ONCE = {"evidence": "once", "anneal": 0.0}  # an example is evidence once, and 
 
 METHODS: dict[str, Method] = {
     "bayes": Method(GaussianVI, "Gaussian variational inference, real-valued synapses, coresets"),
-    "bayes-binary": Method(BernoulliVI, "Bernoulli variational inference, binary synapses, coresets"),
+    "bayes-binary": Method(
+        BernoulliVI,
+        "Bernoulli variational inference, binary synapses, coresets; with sampling=neuron by the central limit theorem",
+    ),
     "sgd": Method(SGD, "frequentist, real-valued synapses, the same coresets (replay only)"),
     "ste": Method(STE, "frequentist, binary synapses by the straight-through estimator, the same coresets"),
     "ewc": Method(EWC, "elastic weight consolidation with the same coresets", like="sgd"),
@@ -60,7 +65,7 @@ METHODS: dict[str, Method] = {
     "joint": Method(SGD, "frequentist on all tasks at once: the ceiling", {}, _NO_REPLAY, "joint", "sgd"),
     "bayes-joint": Method(GaussianVI, "Bayesian on all tasks at once", {}, _NO_REPLAY, "joint", "bayes"),
     "bayes-carried": Method(
-        GaussianVI, "Gaussian in natural units, its posterior carried as hard as what is stored asks for", {}, _ONCE
+        GaussianVI, "Gaussian in natural units, its posterior carried as hard as what is stored asks for", suits=_ONCE
     ),
     "bayes-stream": Method(
         GaussianVI, "Bayesian without task boundaries: a memory of examples, a lasting prior", {"remember": 300_000.0}
@@ -80,7 +85,8 @@ METHODS: dict[str, Method] = {
     ),
     "bayes-binary-stream": Method(
         BernoulliVI,
-        "Bernoulli without task boundaries, in natural units: a memory of examples, a lasting prior",
+        "Bernoulli without task boundaries, in natural units: a memory of examples, a lasting prior; "
+        "potentials drawn at the neurons by the central limit theorem",
         {"lr": None, "temperature": None, "sampling": "neuron", "remember": 300_000.0},
     ),
 }

@@ -118,7 +118,7 @@ def variants(name: str, preset: Preset, values: Mapping[str, Any]) -> list[Metho
             raise UserError(f"there is no option {key!r}: say lr, network.slope or training.epochs, for example.")
         parts[group or "rule"][rest] = value
     rule = build_rule(name, parts["rule"])
-    training = {**preset.training, **parts["training"], **method(name).training}
+    training = {**preset.training, **method(name).suits, **parts["training"], **method(name).training}
     return [
         MethodConfig(
             label=short_name(name),
