@@ -96,8 +96,8 @@ class PeerLayer:
             return
         if "c" in word:
             maps, kernel = map(int, word.split("c"))
-            self.synapses: torch.nn.Module = torch.nn.Conv2d(shape[0], maps, kernel, bias=False)
-            self.shape = (maps, shape[1] - kernel + 1, shape[2] - kernel + 1)
+            self.synapses: torch.nn.Module = torch.nn.Conv2d(shape[0], maps, kernel, padding=kernel // 2, bias=False)
+            self.shape = (maps, shape[1], shape[2])  # odd kernels with a border, as in bayspike
         else:
             self.synapses = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(prod(shape), int(word), bias=False))
             self.shape = (int(word),)
