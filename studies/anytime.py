@@ -3,10 +3,12 @@
     bayspike run split-nmnist --preset laptop --out runs/nmnist      # and dvs-gestures, or any other experiment
     python studies/anytime.py runs/nmnist runs/gestures              # docs/results/anytime.jsonl and a picture of each
 
-Of each job's test examples one half calibrates and the other judges. Three ways to stop, for a committee and for a
-point alike: at the first step at which the confidence (the logits added up, with a temperature) reaches a level, the
-level being the lowest that on the calibrating half costs at most one point of accuracy; at the first checkpoint at
-which a conformal set of promise 90 % holds a single class; and never. The energy is that of a Loihi chip by its
+Three ways to stop, for a committee and for a point alike: at the first step at which the confidence (steps gathered as
+in the run, with a temperature) reaches a level, the level being the lowest that costs at most one point of accuracy; at
+the first checkpoint at which a conformal set of promise 90 % holds a single class; and never. Temperature and level
+come from the examples that the run held back, and all test examples judge; in a run without any, from one half of the
+test examples, and the other half judges. The promise of a set asks for more examples than are held back: sets are
+always calibrated on one half of the test examples and judged on the other. The energy is that of a Loihi chip by its
 published figures, for what was simulated up to the stop (members times as much for a committee).
 """
 
@@ -14,7 +16,7 @@ import argparse
 import json
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -22,11 +24,13 @@ from torch import Tensor
 
 from bayspike.cli.models import load_data_of
 from bayspike.continual.methods import method
-from bayspike.data.base import Samples
+from bayspike.data.base import Dataset, Samples
+from bayspike.experiments.registry import EXPERIMENTS
 from bayspike.figures.style import new_sheet, plot_line, series_style, styled
 from bayspike.metrics import accuracy, ece
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.calibration import even_checkpoints, fit_sets, halves, judge_sets
+from bayspike.predict.gathering import Gather
 from bayspike.predict.predictors import predict_samples
 from bayspike.predict.temperature import fit_temperature
 from bayspike.runs.models import Model, load_model
@@ -58,55 +62,96 @@ def joules_over_time(model: Model, samples: Samples, members: int) -> Tensor:
     return energy_spent(model.network, model.posteriors, spikes, members).joules.mean(dim=1)
 
 
-def judged(run: Path, job: str) -> dict[str, Any]:
+def place(model: Model) -> tuple[str, str, int]:
+    """What tells one learner from another."""
+    return model.about["experiment"], model.about["label"], int(model.about["seed"])
+
+
+def gather_of(model: Model) -> Gather:
+    """How the run made an answer of the steps; one that took the plain mean is gathered as its experiment would."""
+    usual: Gather = "weighted" if model.about["experiment"] == "split-nmnist" else "logits"
+    how: Gather = model.about.get("gather", usual)
+    return how
+
+
+class Answers(NamedTuple):
+    """What was said at every step, `(time, examples, classes)`, and what would have been right."""
+
+    said: Tensor
+    labels: Tensor
+
+    def of(self, chosen: Tensor) -> "Answers":
+        return Answers(self.said[:, chosen], self.labels[chosen])
+
+
+def lowest_level(calibrating: Answers) -> float:
+    """Of all levels at which to stop the lowest that costs at most one point of accuracy; 1 where none does."""
+    whole = float(accuracy(calibrating.said[-1], calibrating.labels))
+    enough = [
+        level
+        for level in LEVELS.tolist()
+        if right_at(calibrating.said, calibrating.labels, first_sure(calibrating.said, level)) >= whole - MAY_COST
+    ]
+    return min(enough, default=1.0)
+
+
+def judged(model: Model, data: Dataset) -> dict[str, Any]:
     """Everything about one learner."""
-    model = load_model(run, job)
-    test = load_data_of(model, None, None, None).test
+    test, (experiment, label, seed) = data.test, place(model)
     bayesian = method(model.method).bayesian
     members = int(model.about["members"]) if bayesian else 1
-    seed = int(model.about["seed"])
-    name = "committee" if bayesian else "point"
-    calibrating, judging = halves(test.labels, generator_for(seed, "halves"))
-    found: dict[str, Any] = {"experiment": model.about["experiment"], "label": model.about["label"], "seed": seed}
-    found |= {"predictor": name, "examples": len(judging), "time": test.time, "simulated": model.about["simulated"]}
-    answers = {}
-    for how in ("mean", "logits"):
-        drawn = committee_generator(seed)
-        predictor = make_predictor(name, model.network, model.posteriors, members, drawn, how)
-        answers[how] = predict_samples(predictor, test, generator_for(seed, "anytime")).probabilities.cpu()
-    told = test.labels[calibrating], test.labels[judging]
-    scale = fit_temperature(answers["logits"][-1, calibrating], told[0])
-    scaled = scale.apply(answers["logits"])
-    before, after = scaled[:, calibrating], scaled[:, judging]
+    name, how = "committee" if bayesian else "point", gather_of(model)
+
+    def answers(samples: Samples, gather: Gather, draws: str) -> Answers:
+        predictor = make_predictor(name, model.network, model.posteriors, members, committee_generator(seed), gather)
+        return Answers(
+            predict_samples(predictor, samples, generator_for(seed, draws)).probabilities.cpu(), samples.labels
+        )
+
+    every, plain = answers(test, how, "anytime"), answers(test, "mean", "anytime")
+    first, second = halves(test.labels, generator_for(seed, "halves"))
+    # behind re-wired inputs the examples held back are those of no task in particular
+    held_back = None if EXPERIMENTS[experiment].rewires else data.held_back
+    if held_back is None:
+        calibrating, judging, plain = every.of(first), every.of(second), plain.of(second)
+    else:
+        calibrating, judging = answers(held_back, how, "held back"), every
+    scale = fit_temperature(calibrating.said[-1], calibrating.labels)
+    calibrating = calibrating._replace(said=scale.apply(calibrating.said))
+    after, told = scale.apply(judging.said), judging.labels
     joules = joules_over_time(model, test, members)
+    found: dict[str, Any] = {"experiment": experiment, "label": label, "seed": seed, "predictor": name}
+    found |= {"gather": how, "examples": len(told), "time": test.time, "simulated": model.about["simulated"]}
+    found["calibrated"] = {
+        "on": "half of the test examples" if held_back is None else "examples held back",
+        "examples": len(calibrating.labels), "temperature": scale.value,
+    }  # fmt: skip
     found["course"] = {
-        "accuracy": accuracy(after, told[1]).tolist(), "ece": ece(after, told[1]).tolist(),
-        "ece_plain_mean": ece(answers["mean"][:, judging], told[1]).tolist(), "joules": joules.tolist(),
+        "accuracy": accuracy(after, told).tolist(), "ece": ece(after, told).tolist(),
+        "ece_plain_mean": ece(plain.said, told).tolist(), "joules": joules.tolist(),
     }  # fmt: skip
     found["trade"] = []
     for level in LEVELS.tolist():
         stops = first_sure(after, level)
-        found["trade"].append([level, float(stops.double().mean()) + 1, right_at(after, told[1], stops)])
-    whole = float(accuracy(before[-1], told[0]))
-    enough = [
-        each for each in LEVELS.tolist() if right_at(before, told[0], first_sure(before, each)) >= whole - MAY_COST
-    ]
-    level = min(enough, default=1.0)
+        found["trade"].append([level, float(stops.double().mean()) + 1, right_at(after, told, stops)])
+    level = lowest_level(calibrating)
     stops = first_sure(after, level)
-    at_stop = after[stops, torch.arange(len(judging))]
+    at_stop = after[stops, torch.arange(len(told))]
     found["sure"] = {
-        "level": level, "accuracy": right_at(after, told[1], stops), "ece": float(ece(at_stop, told[1])),
+        "level": level, "accuracy": right_at(after, told, stops), "ece": float(ece(at_stop, told)),
         "stop": float(stops.double().mean()) + 1, "joules": float(joules[stops].mean()),
     }  # fmt: skip
     found["whole"] = {
-        "accuracy": float(accuracy(after[-1], told[1])), "ece": float(ece(after[-1], told[1])), "stop": test.time,
+        "accuracy": float(accuracy(after[-1], told)), "ece": float(ece(after[-1], told)), "stop": test.time,
         "joules": float(joules[-1]),
     }  # fmt: skip
-    points = even_checkpoints(test.time, PROMISE, len(calibrating), first=max(1, test.time // 5))
-    sets = fit_sets(answers["logits"][:, calibrating], told[0], points, PROMISE)
-    decided = sets.decide(answers["logits"][:, judging])
-    fared = judge_sets(sets, answers["logits"][:, judging], told[1])
-    found["conformal"] = {**fared._asdict(), "joules": float(joules[decided.stopped_at - 1].mean())}
+    points = even_checkpoints(test.time, PROMISE, len(first), first=max(1, test.time // 5))
+    sets = fit_sets(every.said[:, first], every.labels[first], points, PROMISE)
+    decided = sets.decide(every.said[:, second])
+    fared = judge_sets(sets, every.said[:, second], every.labels[second])
+    found["conformal"] = {
+        **fared._asdict(), "joules": float(joules[decided.stopped_at - 1].mean()), "examples": len(second),
+    }  # fmt: skip
     return found
 
 
@@ -151,6 +196,8 @@ def table(rows: list[dict[str, Any]]) -> str:
             )
     lines += [
         "",
+        "Sets of promise 90 %, calibrated on one half of the test examples and judged on the other:",
+        "",
         "| experiment | learner | coverage % | classes in a set | of one class % | mean step | µJ |",
         "|" + "---|" * 7,
     ]
@@ -172,19 +219,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("runs", nargs="*", type=Path)
     parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--pictures", type=Path, default=PICTURES)
     options = parser.parse_args()
+    if not options.runs and not options.out.exists():
+        parser.error(f"name the directories of runs: there is no {options.out} to make a table of.")
+    for run in options.runs:
+        if not (run / "checkpoints").is_dir():
+            parser.error(f"{run} is no run with trained networks: {run / 'checkpoints'} is not there.")
     torch.set_num_threads(1)
     rows = [json.loads(line) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
+    known = {(row["experiment"], row["label"], row["seed"]) for row in rows}
     for run in options.runs:
-        for job in sorted(each.name for each in (run / "checkpoints").iterdir()):
-            found = judged(run, job)
-            same = [(row["experiment"], row["label"], row["seed"]) for row in rows]
-            if (found["experiment"], found["label"], found["seed"]) not in same:
-                rows.append(found)
-                with options.out.open("a", encoding="utf-8") as lines:
-                    lines.write(json.dumps(found) + "\n")
-    for experiment in sorted({row["experiment"] for row in rows}):
-        draw([row for row in rows if row["experiment"] == experiment], PICTURES / f"anytime-{experiment}.png")
+        models = [load_model(run, job) for job in sorted(each.name for each in (run / "checkpoints").iterdir())]
+        new = [model for model in models if place(model) not in known]
+        data = load_data_of(new[0], None, None, None) if new else None  # jobs of one run have the same
+        for model in new:
+            assert data is not None
+            rows.append(judged(model, data))
+            with options.out.open("a", encoding="utf-8") as lines:
+                lines.write(json.dumps(rows[-1]) + "\n")
+    for name in sorted({row["experiment"] for row in rows}):
+        draw([row for row in rows if row["experiment"] == name], options.pictures / f"anytime-{name}.png")
     print(table(rows))
 
 

@@ -6,7 +6,8 @@ MNIST has pixels that hardly any digit lights. Their synapses stay as uncertain 
 them: there members disagree. A permutation of *all* pixels moves digits onto them. So the same stream is learnt twice,
 once with all pixels permuted and once with those alone that digits use, the rest staying as dark as they are. Fashion-
 MNIST is told from validation digits of the first task after every task, by mutual information and by entropy, with the
-controls of the posterior (see `bayspike evaluate --controls`) after the first and the last. One JSON line a task.
+controls of the posterior (see `bayspike evaluate --controls`) after the first and the last. One JSON line a task; a
+stream whose last task the file already has is not learnt again.
 """
 
 import argparse
@@ -55,11 +56,16 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("docs/results/foreign-after-tasks.jsonl"))
     options = parser.parse_args()
     torch.set_num_threads(1)
+    known = [json.loads(line) for line in options.out.read_text().splitlines()] if options.out.exists() else []
     for seed in range(options.seeds):
         data, fashion = trials.parts(20, options.images // 10, 100, seed)
         foreign = fashion.test.subset(torch.arange(trials.FOREIGN))
         held_out = data.train.subset(torch.arange(0, len(data.train), max(1, len(data.train) // 500)))
         for which in options.streams:
+            sizes = {"width": options.width, "images": options.images, "prior_std": options.prior_std}
+            last = {"permuted": which, "seed": seed, "tasks": options.tasks, **sizes}
+            if any(last.items() <= line.items() for line in known):
+                continue
             make = permuted if which == "all" else among_used
             stream = make(data, options.tasks, seed=seed)
             decays = {"synapse_decay": 0.0, "membrane_decay": 0.5}
@@ -71,8 +77,7 @@ def main() -> None:
                 learnt = posteriors(rule, now.states)
                 found = judge_controls(network, learnt, data.test, foreign, held_out, members=10, seed=seed)
                 wanted = found if k in (0, options.tasks - 1) else {"learnt": found["learnt"]}
-                line: dict[str, Any] = {"permuted": which, "seed": seed, "tasks": k + 1, "width": options.width}
-                line |= {"images": options.images, "prior_std": options.prior_std}
+                line: dict[str, Any] = {"permuted": which, "seed": seed, "tasks": k + 1, **sizes}
                 line |= {"found": {name: each._asdict() for name, each in wanted.items()}}
                 print(json.dumps(line), flush=True)
                 with options.out.open("a") as out:

@@ -1,73 +1,97 @@
 """What is a kept byte worth? Split-MNIST with 0 to 450 stored images a class, each learner tuned at each size.
 
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py tune --stored 0 10 450             # validation images, small
-    BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --stored 0 10 450 --seeds 3  # all images, the test set
+    BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --stored 0 10 450 --seeds 3  # the test set
+    BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --train-examples 20000       # a smaller study of its own
     python studies/memory_split_mnist.py draw                                               # the figure of the docs
 
 The same network (784→400, T = 50), read-out and number of trials for every learner. `tune`: five tasks of two digits,
 one epoch of 1,000 images a class, judged on 2,000 other training images; every learner is tried with the same number of
 settings at every memory size, the Bayesian one with its default first. `judge` takes for each learner and size the
-setting of the lowest validation loss, learns from all 60,000 images and is judged once on the 10,000 test images, with
-the posterior's controls beside it. Trials that the files already have are not repeated, so both can be stopped.
+setting of the lowest validation loss, learns from all training images but 1,000 and is judged once on the 10,000 test
+images, with the posterior's controls beside it; by the 1,000, which no learner has seen, the best noise of a point is
+chosen. Trials that the files already have are not repeated, so both can be stopped. Lines of `judge` without
+`held_back` are of an earlier form: all 60,000 images learnt, and the noise chosen on some of those.
 """
 
 import argparse
 import json
+import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from bayspike.continual import StreamConfig, coreset_only, run_stream, split_by_class
+from bayspike.continual import Stream, StreamConfig, coreset_only, run_stream, split_by_class
 from bayspike.continual.judging import score
 from bayspike.data import Dataset, load
 from bayspike.data.base import stratified_split
+from bayspike.kernels import Kernels
 from bayspike.learning.batch import posteriors
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, predict_samples
 from bayspike.rules import EWC, SGD, BernoulliVI, GaussianVI, Rule
+from bayspike.runs.plan.prepare import stratified
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
 
 RESULTS = Path("docs/results")
 SIZES = (0, 1, 3, 10, 45, 450)
-MEMBERS, FOREIGN = 10, 2000
+MEMBERS, FOREIGN, HELD_BACK = 10, 2000, 1000
 # Numbers a synapse needs between two tasks, at a byte each: q of the Gaussian is mean and precision (its prior is q
-# itself), EWC keeps weights, importance and anchor, a logit says all of a ±1 synapse.
-NUMBERS = {"bayes": 2, "bayes-binary": 1, "ewc": 3, "ewc-online": 3, "sgd": 1, "coreset-only": 1}
-TUNE, JUDGE = RESULTS / "memory-tuning.jsonl", RESULTS / "memory-split-mnist.jsonl"
+# itself), EWC keeps weights, importance and anchor, of which the online variant's anchor is the weights, and a logit
+# says all of a ±1 synapse.
+NUMBERS = {"bayes": 2, "bayes-binary": 1, "ewc": 3, "ewc-online": 2, "sgd": 1, "coreset-only": 1}
+TUNE = RESULTS / "memory-tuning.jsonl"
+NAMES = ("learner", "rule", "stored", "seed", "images", "held_back")  # what tells two trials apart
 
 POINT = {"lr": 0.12, "init_scale": 3.0}
-EWC_STRENGTHS = {0: (1e-3, 3e-3, 1e-2), 450: (1e-7, 1e-6, 1e-5)}
-EWC_BETWEEN = (3e-5, 1e-4, 3e-4)
 CARRIES = {0: (None, 300.0, 900.0), 450: (None, 1.0, 10.0)}
 CARRIES_BETWEEN = (None, 30.0, 300.0)
 RATES = (0.12, 0.03, 0.5)
 
 
+def strengths(stored: int) -> list[float]:
+    """Of EWC, three a decade apart within 1e-8 and 1e-1: the more is stored, the less must be held on to."""
+    middle = round(-2 - 1.88 * math.log10(1 + stored))  # 1e-2 with nothing stored, 1e-4 with 10 a class, 1e-7 with 450
+    return [float(f"1e{min(-2, max(-7, middle)) + step}") for step in (-1, 0, 1)]
+
+
 def settings(learner: str, stored: int) -> list[Rule]:
-    """What is tried of a learner at a memory size; the first is its default."""
-    strengths = EWC_STRENGTHS.get(stored, EWC_BETWEEN)
+    """What is tried of a learner at a memory size; the first is its default, where it has one."""
     carries = CARRIES.get(stored, CARRIES_BETWEEN)
     return {
         "bayes": [GaussianVI(carry=carry) for carry in carries],
-        "bayes-binary": [
-            BernoulliVI(lr=None, temperature=None, sampling="neuron", carry=carry or 1.0) for carry in carries
-        ],
-        "ewc": [EWC(strength=strength, **POINT) for strength in strengths],
-        "ewc-online": [EWC(strength=strength, online=True, **POINT) for strength in strengths],
+        "bayes-binary": [BernoulliVI(lr=None, temperature=None, sampling="neuron", carry=carry) for carry in carries],
+        "ewc": [EWC(strength=strength, **POINT) for strength in strengths(stored)],
+        "ewc-online": [EWC(strength=strength, online=True, **POINT) for strength in strengths(stored)],
         "sgd": [SGD(lr=lr, init_scale=3.0) for lr in RATES],
         "coreset-only": [SGD(lr=lr, init_scale=3.0) for lr in RATES],
     }[learner]
 
 
+def epochs_of_stored(stream: Stream, stored: int) -> int:
+    """How often the stored images alone must be shown, to be as many presentations as balanced replay makes: a task
+    shows each of its images once, and as many of every task before."""
+    shown = sum(len(task.train) * (1 + before) for before, task in enumerate(stream.tasks))
+    return max(1, round(shown / stored))
+
+
 def trial(
-    learner: str, rule: Rule, stored: int, seed: int, data: Dataset, foreign: Dataset, controls: bool
+    learner: str,
+    rule: Rule,
+    stored: int,
+    seed: int,
+    data: Dataset,
+    foreign: Dataset,
+    kernels: Kernels = "plain",
 ) -> dict[str, Any]:
-    """One learner through the five tasks; its scores, those of its controls where asked, and the bytes it keeps."""
+    """One learner through the five tasks; its scores, and the bytes it keeps. Where images are held back also the
+    scores of its controls, for which they serve."""
     per_class = len(data.train) / 10
     network = build(
         NetworkConfig(
@@ -90,16 +114,17 @@ def trial(
         evidence="once",
         fisher_examples=1000,
         seed=seed,
+        kernels=kernels,
     )
     if learner == "coreset-only":  # what the stored images alone teach
-        stream = coreset_only(stream, config)
-        config = replace(config, replay="none", coreset_share=0.0, epochs=max(1, round(3000 / stored)))
+        tasks, stream = stream, coreset_only(stream, config)
+        epochs = epochs_of_stored(tasks, len(stream.tasks[0].train))
+        config = replace(config, replay="none", coreset_share=0.0, epochs=epochs)
     done = run_stream(network, rule, stream, config)
-    learnt, found = posteriors(rule, done.states), {}
-    if controls:
-        held_out = data.train.subset(torch.arange(0, len(data.train), max(1, len(data.train) // 1000)))
+    learnt = posteriors(rule, done.states)
+    if data.held_back is not None:
         other = foreign.test.subset(torch.arange(FOREIGN))
-        judged = judge_controls(network, learnt, data.test, other, held_out, members=MEMBERS, seed=seed)
+        judged = judge_controls(network, learnt, data.test, other, data.held_back, members=MEMBERS, seed=seed)
         found = {name: scores._asdict() for name, scores in judged.items()}
     else:
         members = MEMBERS if learner.startswith("bayes") else 1
@@ -113,6 +138,7 @@ def trial(
     }
 
 
+@lru_cache(maxsize=1)
 def small(seed: int) -> tuple[Dataset, Dataset]:
     """1,000 images a class to learn from and 2,000 others to judge by, all of the training set."""
     full = load("mnist", time=50)
@@ -123,9 +149,19 @@ def small(seed: int) -> tuple[Dataset, Dataset]:
     return data, load("fashion_mnist", time=50)
 
 
-def whole(seed: int) -> tuple[Dataset, Dataset]:
-    del seed
-    return load("mnist", time=50), load("fashion_mnist", time=50)
+@lru_cache(maxsize=1)
+def whole(examples: int | None) -> tuple[Dataset, Dataset]:
+    """All training images but those that are held back, or so many of them; and the test set."""
+    full = load("mnist", time=50)
+    rest, held_back = stratified_split(full.train.labels, HELD_BACK // 10, seed=1)
+    train = stratified(full.train.subset(rest), examples, 0, "--train-examples")
+    return replace(full, train=train, held_back=full.train.subset(held_back)), load("fashion_mnist", time=50)
+
+
+def own_scores(found: Mapping[str, Any]) -> dict[str, Any]:
+    """Of the learner itself among its controls: a committee as it learnt, or a point."""
+    own: dict[str, Any] = next(found[name] for name in ("learnt", "point", "zero") if name in found)
+    return own
 
 
 def tuned(learner: str, stored: int) -> Rule:
@@ -136,8 +172,7 @@ def tuned(learner: str, stored: int) -> Rule:
         key = json.dumps(plain(rule))
         if key not in tried:
             raise SystemExit(f"{learner} with {stored} stored images has not been tuned: run `tune` first.")
-        own = tried[key]["found"]
-        losses.append(own["learnt" if "learnt" in own else "zero"]["nll"])
+        losses.append(own_scores(tried[key]["found"])["nll"])
     return settings(learner, stored)[losses.index(min(losses))]
 
 
@@ -165,35 +200,53 @@ def lines(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def draw(path: Path) -> None:
+PANELS = {
+    "accuracy": "accuracy",
+    "ece": "ECE",
+    "nll": "NLL",
+    "auroc_entropy": "Fashion-MNIST noticed\nby entropy, AUROC",
+    "auroc_mutual_information": "by mutual information\n(of a spread), AUROC",
+}
+
+
+def by_bytes(every: list[dict[str, Any]], learner: str, measure: str) -> dict[int, list[float]]:
+    """What the seeds of a learner, each with its best setting, had at every size of memory; empty where it has none."""
+    found: dict[int, list[float]] = {}
+    for line in every:
+        value = own_scores(line["found"])[measure]
+        if line["learner"] == learner and not line.get("also") and value is not None:
+            found.setdefault(sum(line["bytes"].values()), []).append(value)
+    return dict(sorted(found.items()))
+
+
+def of_one_form(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines that may stand beside each other: with images held back, unless there are none such."""
+    return [line for line in every if line.get("held_back")] or every
+
+
+def draw(path: Path, picture: Path) -> None:
     """Accuracy, ECE, NLL and notice of Fashion-MNIST against the bytes kept; bars are ± one standard deviation."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    panels = (("accuracy", "accuracy"), ("ece", "ECE"), ("nll", "NLL"), ("auroc", "Fashion-MNIST noticed, AUROC"))
-    figure, axes = plt.subplots(1, 4, figsize=(15, 3.8), constrained_layout=True)
-    every = lines(path)
-    for learner in dict.fromkeys(line["learner"] for line in every):
-        points: dict[int, list[dict[str, float]]] = {}
-        for line in every:
-            if line["learner"] == learner and not line.get("also"):
-                own = line["found"].get("learnt") or line["found"]["zero"]
-                score = {**own, "auroc": own["auroc_mutual_information"] or own["auroc_entropy"] or float("nan")}
-                points.setdefault(sum(line["bytes"].values()), []).append(score)
-        kept = sorted(points)
-        for axis, (name, _) in zip(axes, panels, strict=True):
-            values = [torch.tensor([each[name] for each in points[size]]) for size in kept]
-            spread = [float(each.std()) if len(each) > 1 else 0.0 for each in values]
-            axis.errorbar(kept, [float(each.mean()) for each in values], spread, marker="o", capsize=2, label=learner)
-    for axis, (_, title) in zip(axes, panels, strict=True):
+    figure, axes = plt.subplots(1, len(PANELS), figsize=(18, 3.8), constrained_layout=True)
+    every = of_one_form(lines(path))
+    for number, learner in enumerate(dict.fromkeys(line["learner"] for line in every)):
+        for axis, measure in zip(axes, PANELS, strict=True):
+            found = by_bytes(every, learner, measure)
+            means = [sum(each) / len(each) for each in found.values()]
+            spread = [float(torch.tensor(each).std()) if len(each) > 1 else 0.0 for each in found.values()]
+            if found:
+                axis.errorbar(list(found), means, spread, marker="o", capsize=2, label=learner, color=f"C{number}")
+    for axis, title in zip(axes, PANELS.values(), strict=True):
         axis.set_xscale("log")
         axis.set_xlabel("bytes kept")
         axis.set_title(title)
         axis.grid(alpha=0.3)
     axes[0].legend(frameon=False, fontsize=8)
-    figure.savefig("docs/img/memory-split-mnist.png", dpi=110)
+    figure.savefig(picture, dpi=110)
 
 
 def main() -> None:
@@ -202,20 +255,27 @@ def main() -> None:
     parser.add_argument("--learners", nargs="+", default=list(NUMBERS), choices=list(NUMBERS))
     parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES))
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--train-examples", type=int, help="judge with so many images, in a file of its own")
+    parser.add_argument("--kernels", choices=["plain", "compiled"], default="plain", help="the same within rounding")
     options = parser.parse_args()
+    if options.kind == "tune" and options.train_examples is not None:
+        parser.error("settings are tuned on 10,000 images, whatever they are judged with: leave out --train-examples.")
     torch.set_num_threads(1)
-    out = TUNE if options.kind == "tune" else JUDGE
+    study = "memory-split-mnist" + ("" if options.train_examples is None else f"-{options.train_examples}")
+    out = TUNE if options.kind == "tune" else RESULTS / f"{study}.jsonl"
     if options.kind == "draw":
-        draw(out)
+        draw(out, Path("docs/img") / f"{study}.png")
         return
-    known = [{key: line[key] for key in ("learner", "rule", "stored", "seed")} for line in lines(out)]
+    known = [{key: line.get(key) for key in NAMES} for line in lines(out)]
     for learner, rule, stored, seed in jobs(options.kind, options.learners, options.stored, options.seeds):
-        name = {"learner": learner, "rule": plain(rule), "stored": stored, "seed": seed}
-        if name in known:
+        name: dict[str, Any] = {"learner": learner, "rule": plain(rule), "stored": stored, "seed": seed}
+        data, foreign = small(seed) if options.kind == "tune" else whole(options.train_examples)
+        if data.held_back is not None:
+            name |= {"images": len(data.train), "held_back": len(data.held_back)}
+        if {**dict.fromkeys(NAMES), **name} in known:
             continue
         begin = time.perf_counter()
-        data, foreign = small(seed) if options.kind == "tune" else whole(seed)
-        found = trial(learner, rule, stored, seed, data, foreign, controls=options.kind == "judge")
+        found = trial(learner, rule, stored, seed, data, foreign, options.kernels)
         if options.kind == "judge" and rule != tuned(learner, stored):
             name["also"] = "default"
         line = json.dumps({**name, **found, "seconds": round(time.perf_counter() - begin, 1)})

@@ -4,15 +4,16 @@
     BAYSPIKE_DATA=… python studies/posterior.py permuted --widths 100 400 --images 10000
 
 `split`: split-MNIST, five tasks of two digits, one epoch of 1,000 images a class, exactly so many of a class stored,
-judged on 2,000 other training images; foreign: Fashion-MNIST. `permuted`: ten orders of the pixels, nothing stored, no
-boundary told, judged on 1,000 other training images a task. The test sets are never touched. One JSON line for each
-learner goes to `--out`; trials that the file already has are not repeated. `--set` changes the Gaussian rule.
+judged on 2,000 other training images; foreign: Fashion-MNIST; a point's best noise is chosen by 1,000 more, which were
+not learnt either. `permuted`: ten orders of the pixels, nothing stored, no boundary told, judged on 1,000 other
+training images a task. The test sets are never touched. One JSON line for each learner goes to `--out`; trials that the
+file already has are not repeated. `--set` changes the Gaussian rule.
 """
 
 import argparse
 import json
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -34,18 +35,23 @@ MEMBERS = 10
 FOREIGN = 1000
 
 
-def parts(time: int, per_class: int, judged_per_class: int, seed: int) -> tuple[Dataset, Dataset]:
-    """Part of the training set with other images of it to judge by; and Fashion-MNIST."""
+def parts(time: int, per_class: int, judged_per_class: int, seed: int, held_back: int = 0) -> tuple[Dataset, Dataset]:
+    """Part of the training set with other images of it to judge by; and Fashion-MNIST. Of those that are left
+    `held_back` a class are neither learnt nor judged, for what a control must choose."""
     full = load("mnist", time=time)
     rest, judged = stratified_split(full.train.labels, judged_per_class, seed=1)
     pool = full.train.subset(rest)
-    _, kept = stratified_split(pool.labels, per_class, seed=2 + seed)
+    left, kept = stratified_split(pool.labels, per_class, seed=2 + seed)
     data = Dataset("mnist part", pool.subset(kept), full.train.subset(judged), full.classes, full.sample_shape)
+    if held_back:
+        others = pool.subset(left)
+        data = replace(data, held_back=others.subset(stratified_split(others.labels, held_back, seed=3)[1]))
     return data, load("fashion_mnist", time=time)
 
 
 def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, Any]:
-    data, fashion = parts(50, 1000, 200, seed)
+    data, fashion = parts(50, 1000, 200, seed, held_back=100)
+    assert data.held_back is not None
     network = build(
         NetworkConfig(
             784,
@@ -67,10 +73,9 @@ def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, 
         seed=seed,
     )
     done = run_stream(network, rule, split_by_class(data), config)
-    held_out = data.train.subset(torch.arange(0, len(data.train), 20))
     foreign = fashion.test.subset(torch.arange(FOREIGN))
     found = judge_controls(
-        network, posteriors(rule, done.states), data.test, foreign, held_out, members=MEMBERS, seed=seed
+        network, posteriors(rule, done.states), data.test, foreign, data.held_back, members=MEMBERS, seed=seed
     )
     return {name: scores._asdict() for name, scores in found.items()}
 

@@ -10,8 +10,11 @@ name of a summary.
 import json
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from bayspike.runs.outcome.paired import better, compare
 
 COLUMNS = (
     "method",
@@ -65,28 +68,106 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
     return found
 
 
-def scores(summary: dict[str, Any]) -> str:
+def without_empty_columns(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Markdown; columns that are empty throughout are left out."""
-    lines = rows(summary)
-    shown = [k for k in range(len(COLUMNS)) if any(line[k] for line in lines)]
-    head = ["| " + " | ".join(COLUMNS[k] for k in shown) + " |", "|" + "---|" * len(shown)]
-    return "\n".join(head + ["| " + " | ".join(line[k] for k in shown) + " |" for line in lines])
+    shown = [k for k in range(len(head)) if any(line[k] for line in lines)]
+    table = ["| " + " | ".join(head[k] for k in shown) + " |", "|" + "---|" * len(shown)]
+    return "\n".join(table + ["| " + " | ".join(line[k] for k in shown) + " |" for line in lines])
+
+
+def scores(summary: dict[str, Any]) -> str:
+    """Every predictor of every method."""
+    return without_empty_columns(COLUMNS, rows(summary))
 
 
 def costs(summary: dict[str, Any]) -> str:
     """What each method keeps and is shown."""
-    head = [
-        "| method | bytes per synapse | coreset images | presentations | replayed | energy per decision (estimate) |",
-        "|---|---|---|---|---|---|",
-    ]
+    head = ["method", "bytes per synapse", "coreset images", "bytes kept in all", "presentations", "replayed"]
+    lines = []
     for label, entry in summary["methods"].items():
-        joules = (entry.get("energy") or {}).get("joules")
-        energy = "" if joules is None else f"{1e6 * joules:.0f} µJ"
-        head.append(
-            f"| {label} | {entry['bytes_per_synapse']:.0f} | {entry['coreset_examples']} | {entry['presentations']} | "
-            f"{entry['replayed']} | {energy} |"
+        joules, total = (entry.get("energy") or {}).get("joules"), (entry.get("memory_bytes") or {}).get("total")
+        lines.append(
+            [
+                label,
+                f"{entry['bytes_per_synapse']:.0f}",
+                str(entry["coreset_examples"]),
+                "" if total is None else f"{total:,}",
+                str(entry["presentations"]),
+                str(entry["replayed"]),
+                "" if joules is None else f"{1e6 * joules:.0f} µJ",
+            ]
         )
-    return "\n".join(head)
+    return without_empty_columns([*head, "energy per decision (estimate)"], lines)
+
+
+OTHERWISE = ("-weighted", "-logits")  # how predictors end that gather otherwise than by the mean
+PAIRED = {
+    "accuracy": "accuracy, points",
+    "ece": "ECE",
+    "nll": "NLL",
+    "brier": "Brier",
+    "auroc_entropy": "AUROC by entropy",
+    "auroc_own": "AUROC by own score",  # the mutual information of a committee, the entropy of a point
+}
+
+
+def paired(summary: dict[str, Any]) -> str:
+    """The first method minus each other one, seed by seed, with the 95 % interval; bold where that excludes nought."""
+    labels = list(summary["methods"])
+    lines = []
+    for key, predictors in (("paired", headlines(summary)), ("paired_gathered", gathering_otherwise(summary))):
+        found = summary[key] if key in summary else by_seed(summary, predictors)
+        for label, entry in found.items():
+            known = [entry[name] for name in PAIRED if entry.get(name)]
+            seeds = str(known[0]["seeds"]) if known else ""
+            names = f"{predictors.get(labels[0])} − {predictors.get(label)}"
+            cells = [difference(name, entry.get(name)) for name in PAIRED]
+            lines.append([f"{labels[0]} − {label}", names, seeds, *cells])
+    if not lines:
+        return "No differences: that takes two seeds of two methods, and the summary must have what each of them had."
+    return without_empty_columns(["difference", "predictors", "seeds", *PAIRED.values()], lines)
+
+
+def headlines(summary: dict[str, Any]) -> dict[str, str]:
+    return {label: entry["predictor"] for label, entry in summary["methods"].items()}
+
+
+def gathering_otherwise(summary: dict[str, Any]) -> dict[str, str]:
+    """By method the predictor that gathers otherwise than by the mean; in summaries of before its name tells it."""
+    found = {
+        label: entry.get("gathered") or next((name for name in entry["predictors"] if name.endswith(OTHERWISE)), None)
+        for label, entry in summary["methods"].items()
+    }
+    return {label: name for label, name in found.items() if name is not None}
+
+
+def by_seed(summary: dict[str, Any], predictors: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+    """The differences of a summary that has none of its own, but the value of every seed."""
+    values: dict[str, dict[str, dict[int, float]]] = {}
+    for label, predictor in predictors.items():
+        entry = summary["methods"][label]
+        scored = entry["predictors"][predictor]
+        values[label] = {
+            name: dict(zip(entry["seeds"], scored[name].get("seeds", []), strict=False))
+            for name in PAIRED
+            if name in scored
+        }
+    first, *others = values or [None]
+    found = {
+        label: {name: compare(values[first][name], each) for name, each in values[label].items()}
+        for label in others
+        if first is not None
+    }
+    return {label: entry for label, entry in found.items() if any(entry.values())}
+
+
+def difference(measure: str, found: Mapping[str, Any] | None) -> str:
+    if not found:
+        return ""
+    scale, places = (100.0, 2) if measure == "accuracy" else (1.0, 4)
+    mean, low, high = (f"{scale * found[key]:+.{places}f}" for key in ("mean", "low", "high"))
+    text = f"{mean} [{low}, {high}]".replace("-", "−")
+    return text if better(measure, found) is None else f"**{text}**"
 
 
 def chip(summary: dict[str, Any]) -> str:
@@ -126,7 +207,7 @@ CONTROLS = {
 
 
 def controls(summary: dict[str, Any]) -> str:
-    """Every learner beside its controls; columns that are empty throughout are left out."""
+    """Every learner beside its controls."""
     head = ["method", "spread", "accuracy %", "ECE", "NLL", "foreign, by mutual information", "foreign, by entropy"]
     lines = []
     for label, entry in summary["methods"].items():
@@ -146,9 +227,7 @@ def controls(summary: dict[str, Any]) -> str:
                 )
     if not lines:
         return "No controls were judged: `bayspike evaluate RUN --controls --keep` does so, then copy its summary.json."
-    columns = [k for k in range(len(head)) if any(line[k] for line in lines)]
-    table = ["| " + " | ".join(head[k] for k in columns) + " |", "|" + "---|" * len(columns)]
-    return "\n".join(table + ["| " + " | ".join(line[k] for k in columns) + " |" for line in lines])
+    return without_empty_columns(head, lines)
 
 
 def pruning(summary: dict[str, Any]) -> str:
@@ -166,7 +245,15 @@ def pruning(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-KINDS = {"controls": controls, "pruning": pruning, "scores": scores, "costs": costs, "chip": chip, "foreign": foreign}
+KINDS = {
+    "controls": controls,
+    "pruning": pruning,
+    "scores": scores,
+    "costs": costs,
+    "chip": chip,
+    "foreign": foreign,
+    "paired": paired,
+}
 
 
 def fill(page: str, summaries: Path) -> str:

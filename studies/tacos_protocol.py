@@ -1,6 +1,7 @@
 """TACOS in its authors' protocol and in the paper's: which of the two is its published 83 % for?
 
-    BAYSPIKE_DATA=… python studies/tacos_protocol.py
+    BAYSPIKE_DATA=… python studies/tacos_protocol.py --seeds 3    # what docs/results/tacos-protocol.jsonl has is kept
+    python studies/tacos_protocol.py --table
 
 Soures et al. report split-MNIST *domain-incremental*: five tasks of two digits and two outputs, "the first or the
 second of the pair", no task identity at test (arXiv 2409.00021). The paper's Table I is *class-incremental*: ten
@@ -8,11 +9,14 @@ outputs, of which each task shows two. Both here, nothing stored, 1,000 images a
 other training images, each setting printed. SGD and the Bayesian learner beside it.
 """
 
+import argparse
 import json
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from memory_split_mnist import small  # the study beside this one
 
@@ -55,9 +59,8 @@ def trial(rule: Rule, stream: Stream, seed: int) -> dict[str, Any]:
     return {**every, "tasks": [score(p, y).accuracy for p, y in zip(found, labels, strict=True)]}
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    rules: dict[str, Rule] = {
+def rules() -> dict[str, Rule]:
+    return {
         "sgd": SGD(lr=0.12, init_scale=3.0),
         **{
             f"tacos, lr {lr:g}, increment {each:g}": TACOS(lr=lr, increment=each, use_trace=True)
@@ -67,19 +70,53 @@ def main() -> None:
         "bayes": GaussianVI(),
         "bayes, 300,000 remembered": GaussianVI(remember=300_000.0),
     }
-    known = [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
-    done = {(line["learner"], line["protocol"]) for line in known}
-    data, _ = small(0)
-    streams = {"class-incremental": split_by_class(data), "domain-incremental": by_domain(split_by_class(data))}
-    for name, rule in rules.items():
-        for protocol, stream in streams.items():
-            if (name, protocol) in done:
-                continue
-            begin = time.perf_counter()
-            line = json.dumps({"learner": name, "protocol": protocol, **trial(rule, stream, 0)})
-            print(line, round(time.perf_counter() - begin), flush=True)
-            with OUT.open("a") as out:
-                out.write(line + "\n")
+
+
+def known(out: Path) -> list[dict[str, Any]]:
+    """What the file holds; a line that names no seed is of the first."""
+    return [{"seed": 0, **json.loads(line)} for line in out.read_text("utf-8").splitlines()] if out.exists() else []
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: mean ± std over seeds."""
+    by_place: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_place[row["protocol"], row["learner"]].append(row)
+    lines = ["| protocol | learner | seeds | accuracy % | ECE | NLL |", "|---|---|---|---|---|---|"]
+    for (protocol, learner), of in sorted(by_place.items(), key=lambda each: each[0][0]):
+        cells = [across(of, "accuracy", 100, 1), across(of, "ece", 1, 3), across(of, "nll", 1, 3)]
+        lines.append(f"| {protocol} | {learner} | {len(of)} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def across(of: list[dict[str, Any]], key: str, scale: float, digits: int) -> str:
+    values = [scale * row[key] for row in of]
+    spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(values) > 1 else ""
+    return f"{np.mean(values):.{digits}f}{spread}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--table", action="store_true", help="only print what the file holds")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    done = {(line["learner"], line["protocol"], line["seed"]) for line in known(options.out)}
+    for seed in range(0 if options.table else options.seeds):
+        data, _ = small(seed)
+        streams = {"class-incremental": split_by_class(data), "domain-incremental": by_domain(split_by_class(data))}
+        for name, rule in rules().items():
+            for protocol, stream in streams.items():
+                if (name, protocol, seed) in done:
+                    continue
+                begin = time.perf_counter()
+                place = {"learner": name, "protocol": protocol, "seed": seed}
+                line = {**place, **trial(rule, stream, seed), "seconds": round(time.perf_counter() - begin, 1)}
+                print(json.dumps(line), flush=True)
+                with options.out.open("a", encoding="utf-8") as out:
+                    out.write(json.dumps(line) + "\n")
+    print(table(known(options.out)))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The tables of the docs that hold a learner against its controls, and without some of its synapses."""
+"""The tables of the docs: what a learner costs, and how it does against its controls, cut, and against others."""
 
 import importlib.util
 from pathlib import Path
+
+import pytest
 
 SPEC = importlib.util.spec_from_file_location("tables", Path(__file__).parents[1] / "studies" / "tables.py")
 assert SPEC is not None
@@ -60,3 +62,64 @@ def test_every_kind_can_be_asked_for_on_the_page(tmp_path: Path) -> None:
     page = tables.fill("a\n<!-- controls x -->\nold\n<!-- end -->\nb", tmp_path)
     assert "No controls were judged" in page
     assert "old" not in page
+
+
+def interval(mean: float, half: float) -> dict:
+    return {"mean": mean, "low": mean - half, "high": mean + half, "seeds": 3}
+
+
+def method(predictor: str, **more: object) -> dict:
+    return {"predictor": predictor, "predictors": {predictor: {}, f"{predictor}-8bit": {}}, "seeds": [0, 1, 2], **more}
+
+
+def test_a_difference_is_bold_only_where_its_interval_excludes_nought() -> None:
+    entry = {
+        "accuracy": interval(0.02, 0.01),
+        "ece": interval(0.002, 0.003),
+        "nll": interval(-0.1, 0.05),
+        "brier": None,
+    }
+    beside = {"accuracy": interval(-0.01, 0.004), "auroc_own": interval(0.2, 0.3)}
+    summary = {
+        "methods": {"bayes": method("committee", gathered="c-logits"), "ewc": method("point", gathered="p-logits")},
+        "paired": {"ewc": entry},
+        "paired_gathered": {"ewc": beside},
+    }
+    assert tables.paired(summary).splitlines() == [
+        "| difference | predictors | seeds | accuracy, points | ECE | NLL | AUROC by own score |",
+        "|---|---|---|---|---|---|---|",
+        "| bayes − ewc | committee − point | 3 | **+2.00 [+1.00, +3.00]** | +0.0020 [−0.0010, +0.0050] | "
+        "**−0.1000 [−0.1500, −0.0500]** |  |",
+        "| bayes − ewc | c-logits − p-logits | 3 | **−1.00 [−1.40, −0.60]** |  |  | +0.2000 [−0.1000, +0.5000] |",
+    ]
+
+
+def test_an_older_summary_is_paired_by_what_every_seed_had() -> None:
+    from bayspike.runs.outcome.paired import compare
+
+    def each(*values: float) -> dict:
+        return {"accuracy": {"mean": 0, "std": 0, "seeds": list(values)}, "ece": {"mean": 0.1, "std": 0.1}}
+
+    ours, theirs = (0.9, 0.93, 0.92), (0.8, 0.82, 0.85)
+    methods = {
+        "bayes": method("committee") | {"predictors": {"committee": each(0, 0, 0), "committee-weighted": each(*ours)}},
+        "sgd": method("point") | {"predictors": {"point": each(0, 0, 0), "point-weighted": each(*theirs)}},
+    }
+    *_, line = tables.paired({"methods": methods, "paired": {}}).splitlines()
+    expected = compare(dict(enumerate(ours)), dict(enumerate(theirs)))
+    assert line.startswith("| bayes − sgd | committee-weighted − point-weighted | 3 | **+9.33 [")
+    assert tables.difference("accuracy", expected) in line
+    assert expected["mean"] == pytest.approx(0.28 / 3)
+    assert "takes two seeds" in tables.paired({"methods": {"bayes": method("committee")}})
+
+
+def test_costs_have_all_bytes_where_the_summary_knows_them() -> None:
+    one = {"bytes_per_synapse": 16.0, "coreset_examples": 10, "presentations": 50, "replayed": 7}
+    with_total = tables.costs({"methods": {"bayes": {**one, "memory_bytes": {"total": 1234567}}, "old": one}})
+    assert with_total.splitlines() == [
+        "| method | bytes per synapse | coreset images | bytes kept in all | presentations | replayed |",
+        "|---|---|---|---|---|---|",
+        "| bayes | 16 | 10 | 1,234,567 | 50 | 7 |",
+        "| old | 16 | 10 |  | 50 | 7 |",
+    ]
+    assert "in all" not in tables.costs({"methods": {"old": one}})

@@ -286,6 +286,22 @@ def test_configuration_is_folded_and_figures_are_open(run: Path, tmp_path: Path)
     assert not [fold for fold in folds if reduced in fold.every("ul")]
 
 
+def test_the_header_says_what_the_data_are(run: Path, tmp_path: Path) -> None:
+    kept = copy(run, tmp_path)
+    config = json.loads((kept / "config.json").read_text())
+    config["dataset"]["about"] = f"601 recordings of users 1–19 {HOSTILE}"
+    (kept / "config.json").write_text(json.dumps(config))
+    (header,) = parse(write_report([kept]).read_text()).every("header")
+    (line,) = header.every("ul", kind="runs")
+    assert line.text.startswith("copy · preset demo")
+    assert "· 601 recordings of users 1–19 <img" in line.text
+    assert not header.every("img")
+    config["dataset"] = None
+    (kept / "config.json").write_text(json.dumps(config))
+    (line,) = parse(write_report([kept]).read_text()).every("ul", kind="runs")
+    assert "recordings" not in line.text
+
+
 def test_templates_escape_and_miss_nothing() -> None:
     for name in templates().list_templates():
         templates().get_template(name)  # it compiles

@@ -32,6 +32,7 @@ def test_one_seed_says_nothing() -> None:
         ("nll", -0.02, -0.01, True),
         ("ece", 0.01, 0.02, False),
         ("nll", -0.01, 0.02, None),
+        ("auroc_own", 0.01, 0.02, True),
     ],
 )
 def test_a_lead_counts_only_beyond_the_interval(measure: str, low: float, high: float, verdict: bool | None) -> None:

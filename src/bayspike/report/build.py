@@ -18,6 +18,7 @@ from plotly.offline import get_plotlyjs
 from bayspike.errors import UserError
 from bayspike.report.markup import Page, Paragraph, Section, plain, templates
 from bayspike.report.panels import PANELS
+from bayspike.report.reading import mapping
 from bayspike.report.runs import HEADLINE, Run, compare, load_runs, views
 from bayspike.storage.files import write_whole
 
@@ -90,6 +91,8 @@ class _Line(NamedTuple):
 
 
 def _facts(run: Run) -> str:
+    """Which run this is, and what its data really are, where they say so: which part of a larger set, for instance."""
     preset, started = run.config.get("preset"), str(run.environment.get("started") or "")
-    facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " ")]
+    data = mapping(run.config.get("dataset")).get("about")
+    facts = [run.name, preset and f"preset {preset}", started[:16].replace("T", " "), data]
     return " · ".join(str(fact) for fact in facts if fact)

@@ -100,7 +100,8 @@ def _published(entry: Mapping[str, Any], long: bool) -> list[str]:
 
 
 def _last_five(scores: Mapping[str, Any]) -> str:
-    return _percent(**scores["last_five"]) if "last_five" in scores else ""
+    found = scores.get("last_five")
+    return _percent(found["mean"], found["std"]) if found else ""
 
 
 def _percent(mean: float | None, std: float | None) -> str:

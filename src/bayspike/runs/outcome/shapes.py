@@ -35,7 +35,7 @@ RESULT = {
     "presentations": int, "replayed": int, "coreset_examples": int, "memory_bytes": {"total": int},
     "bytes_per_synapse": float, "parameters": int, "seconds": float, "rates": [NUMBER], "energy": dict,
     "fixed_point": ({"weights": str, "accuracy": NUMBER, "ece": NUMBER, "nll": NUMBER, "brier": NUMBER}, None),
-    "controls": (CONTROLLED, None), "identity": ({}, None),
+    "controls": (CONTROLLED, None), "gathered": ({"predictor": str}, None), "identity": ({}, None),
     "chip": ({"refused": str}, {"examples": int, str: NUMBER}),
 }  # fmt: skip
 

@@ -13,7 +13,7 @@ from bayspike.errors import UserError
 from bayspike.runs.checkpoints import describe_differences
 from bayspike.runs.directory import FORMAT, RunDirectory
 from bayspike.runs.outcome.asked import read_asked
-from bayspike.runs.outcome.paired import against_first
+from bayspike.runs.outcome.paired import against_first, gathered
 from bayspike.runs.outcome.shapes import RESULT, check_shape
 from bayspike.runs.plan.config import Job, RunConfig, identity, identity_from_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
@@ -54,8 +54,9 @@ def read_result(run: RunDirectory, config: RunConfig, job: Job, form: Any = RESU
         **result,
         **read_asked(run, job.name),
     }
-    first, known = result["headline_predictor"], result["predictors"]
-    sound = result["job"] == job.name and (result["method"] in METHODS or is_named(result["method"])) and first in known
+    known, named = result["predictors"], {result["headline_predictor"], gathered(result)} - {None}
+    method = result["method"] in METHODS or is_named(result["method"])
+    sound = result["job"] == job.name and method and named <= set(known)
     if not sound or any(each not in result["final"] for each in known):
         raise UserError(f"{path} is not the result of {job.name}: put the right one back, or delete it and resume.")
     made_with = result.get("identity")
@@ -83,6 +84,7 @@ def summarise(experiment: Experiment, config: RunConfig, results: Sequence[Mappi
         "reduced": list(config.reduced),
         "methods": {label: _method(mine) for label, mine in by_label.items() if mine},
         "paired": against_first(by_label, MEASURES),
+        "paired_gathered": against_first(by_label, MEASURES, gathered),
         "protocol": protocol(experiment, config),
         "paper": [to_plain(each) for each in experiment.published],
         "paper_note": experiment.published_note,
@@ -105,6 +107,7 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "method": first["method"],
         "about": about_rule(first["method"]),
         "predictor": headline,
+        "gathered": gathered(first),
         **_scores(results, headline),
         "predictors": {name: _scores(results, name) for name in first["predictors"]},
         "task_names": first["task_names"],
@@ -127,10 +130,10 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
     if len(first["task_names"]) > LAST:
         newest = [[scores["accuracy"] for scores in each["final"][headline]["per_task"][-LAST:]] for each in results]
-        summary["last_five"] = spread([statistics.fmean(values) for values in newest])
+        summary["last_five"] = _each_seed([statistics.fmean(values) for values in newest])
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
-        summary["continual"] = {name: spread([each.get(name) for each in continual]) for name in CONTINUAL}
+        summary["continual"] = {name: _each_seed([each.get(name) for each in continual]) for name in CONTINUAL}
     return summary
 
 
@@ -139,10 +142,12 @@ def _scores(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, A
     finals = [each["final"][predictor] for each in results]
     tasks = range(len(finals[0]["per_task"]))
     over_time = [final.get("over_time") for final in finals]  # a result of version 0.2 has none
-    worst = {} if not all(over_time) else {"worst_ece": spread([worst_ece(each["ece"]) for each in over_time if each])}
+    more = {}
+    if all(over_time):
+        more["worst_ece"] = _each_seed([worst_ece(each["ece"]) for each in over_time if each])
     if all("chance_ece" in final for final in finals):
-        worst["chance_ece"] = spread([final["chance_ece"] for final in finals])
-    return worst | {
+        more["chance_ece"] = _each_seed([final["chance_ece"] for final in finals])
+    return more | {
         name: {
             **_each_seed([final["overall"][name] for final in finals]),
             "per_task": [spread([final["per_task"][k][name] for final in finals])["mean"] for k in tasks],
@@ -160,7 +165,7 @@ def _fixed_point(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     found = [each["fixed_point"] for each in results]
     if not all(found):
         return None
-    return {"weights": found[0]["weights"], **{name: spread([each[name] for each in found]) for name in MEASURES}}
+    return {"weights": found[0]["weights"], **{name: _each_seed([each[name] for each in found]) for name in MEASURES}}
 
 
 def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
@@ -169,7 +174,7 @@ def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     refused = next((each["refused"] for each in found if "refused" in each), None)
     if refused is not None:
         return {"refused": refused}
-    return {name: spread([each.get(name) for each in found]) for name in found[0] if name != "examples"} | {
+    return {name: _each_seed([each.get(name) for each in found]) for name in found[0] if name != "examples"} | {
         "examples": found[0]["examples"]
     }
 
@@ -197,22 +202,28 @@ def _pruning(results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | Non
         return None
     tables = [{(row["pruned"], row["by"]): row for row in each["rows"]} for each in found]
     return [
-        {"pruned": share, "by": by, **{name: spread([each[share, by][name] for each in tables]) for name in MEASURES}}
+        {
+            "pruned": share,
+            "by": by,
+            **{name: _each_seed([each[share, by][name] for each in tables]) for name in MEASURES},
+        }
         for share, by in tables[0]
         if all((share, by) in each for each in tables)
     ]
 
 
 def _each_seed(values: Sequence[float | None]) -> dict[str, Any]:
+    """Mean and spread, and the values themselves in the order of the method's seeds."""
     return {**spread(values), "seeds": list(values)}
 
 
 def _ood(results: Sequence[Mapping[str, Any]], predictor: str) -> dict[str, Any] | None:
     """AUROC of telling foreign inputs apart: by the confidence, and by each score of uncertainty."""
-    found = [each["ood"][predictor]["auroc"] for each in results if each["ood"] and predictor in each["ood"]]
-    if not found:
+    found = [(each["ood"] or {}).get(predictor, {}).get("auroc", {}) for each in results]
+    if not any(found):
         return None
-    by_score = {score: spread([each.get(score) for each in found]) for score in found[0]}
+    scores = next(each for each in found if each)
+    by_score = {score: _each_seed([each.get(score) for each in found]) for score in scores}
     return {**by_score["confidence"], "score": "confidence", "by_score": by_score}
 
 
