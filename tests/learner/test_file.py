@@ -248,3 +248,18 @@ def test_a_rule_of_ones_own_learns_but_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="but this one has Mine"):
         learner.save(tmp_path / "a.bayspike")
     assert pack_state(made("sgd").state)[0]["rule"]["name"] == "sgd"
+
+
+def test_stored_examples_are_shifted_before_and_after_a_file(tmp_path: Path) -> None:
+    """The first task has none; the second is learnt from shifted ones, by a learner from a file as by the other."""
+    still, shifted = small(), small(augment_stored="shift=1")
+    for each in (still, shifted):
+        each.learn(*pictures("ab"))
+    assert all(a.equal(b) for a, b in zip(still.state.states[0][:4], shifted.state.states[0][:4], strict=True))
+    tomorrow = Learner.load(shifted.save(tmp_path / "shifted.bayspike"))
+    for each in (still, shifted, tomorrow):
+        each.learn(*pictures("cd"))
+    assert same(shifted.state, tomorrow.state)
+    assert not still.state.states[0].mean.equal(shifted.state.states[0].mean)
+    with pytest.raises(UserError, match="augment takes shift"):
+        small(augment_stored="turn=3")

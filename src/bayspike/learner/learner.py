@@ -9,6 +9,7 @@ import torch
 
 from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores, StreamConfig
+from bayspike.data.augment import parse_augment
 from bayspike.data.base import Dataset
 from bayspike.errors import require
 from bayspike.kernels import Kernels, require_kernels
@@ -50,6 +51,7 @@ class Learner:
         epochs: int | None = None,
         batch: int = defaults.BATCH,
         coreset_share: float = defaults.CORESET_SHARE,
+        augment_stored: str | None = None,
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
         gather: Gather = "mean",
@@ -71,6 +73,8 @@ class Learner:
             epochs: how often a task is shown; by default once, and a small task more often.
             batch: examples of a mini-batch.
             coreset_share: share of every class of a task that is stored and shown again.
+            augment_stored: how stored pictures or events are changed each time they are shown again, for instance
+                `"shift=1"`, by up to a pixel: a few of them are soon known by heart, and this is worth more than most.
             members: networks of the committee.
             held_back: share of the examples that are not learnt, but tell which inputs are foreign.
             gather: how the steps of a signal become one answer: `mean`, as in the paper; for events, `weighted` by what
@@ -93,7 +97,14 @@ class Learner:
             layers=network or "",
             shape=() if network is None or encoding.code is not None else encoding.shape,
         )
-        training = StreamConfig(batch=batch, coreset_share=coreset_share, evidence="once", seed=seed, kernels=kernels)
+        training = StreamConfig(
+            batch=batch,
+            coreset_share=coreset_share,
+            evidence="once",
+            augment_stored=None if augment_stored is None else parse_augment(augment_stored, encoding.shape),
+            seed=seed,
+            kernels=kernels,
+        )
         recipe = Recipe(layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather)
         self._take(birth(recipe, names), on_task, on_batch)
 
