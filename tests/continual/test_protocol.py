@@ -24,7 +24,7 @@ from bayspike.continual import (
     score_matrix,
     summarise,
 )
-from bayspike.continual.protocol import coreset_samples, plan_for
+from bayspike.continual.protocol import anneal, coreset_samples, plan_for
 from bayspike.errors import UserError
 from bayspike.rules import EWC, SGD, TACOS, BernoulliVI, GaussianVI
 from bayspike.rules.sgd import SGDState
@@ -156,6 +156,14 @@ def test_annealing_takes_its_share_off_the_learning_rate_within_each_task() -> N
     run_stream(small_network(rule), rule, small_stream(), replace(CONFIG, replay="none", anneal=0.6))
     by_batch = used[:: 6 * 2]  # six time-steps of two layers
     assert by_batch == [1.0, 0.8, 0.6] * 2
+
+
+def test_annealing_takes_as_much_off_the_rate_of_the_precision() -> None:
+    rule = GaussianVI(lr=2.0, temperature=0.1, precision_lr=1.0)
+    half, alike = anneal(rule, 0.5), anneal(replace(rule, precision_lr=None), 0.5)
+    assert (half.lr, half.precision_lr, half.temperature) == (1.0, 0.5, 0.1)  # type: ignore[attr-defined]
+    assert (alike.lr, alike.precision_lr) == (1.0, None)  # type: ignore[attr-defined]
+    assert anneal(rule, 0.0) == rule
 
 
 def flat(accuracy: float, ece: float = 0.0) -> Scores:

@@ -202,6 +202,51 @@ def test_the_update_is_that_of_the_paper() -> None:
     assert not gradient.any()
 
 
+@pytest.mark.parametrize("silent", [True, False])
+def test_no_pull_diverges(silent: bool) -> None:
+    """ηρ·p₀/p begins at 9e4, where the explicit step ended in NaN; the mean ends at m₀, as in the plain form."""
+    network = build(NetworkConfig(21, (19,), 3, threshold=0.03, slope=0.5))
+    rule = GaussianVI(lr=1.0, temperature=0.1, precision_lr=1e-6, prior_precision=1e6, init_precision=1.0)
+    spikes = (torch.rand(200, 6, 21, generator=torch.Generator().manual_seed(2)) < 0.3) & (not silent)
+    ends = []
+    for kernels in ("compiled", "plain"):
+        (state,) = init_states(network, rule, torch.Generator().manual_seed(0))
+        begin, draws = state.mean.clone(), torch.Generator().manual_seed(1)
+        (state,), _ = train_batch(
+            network, rule, [state], spikes, torch.arange(6) % 3, draws,
+            kernels=kernels,  # type: ignore[arg-type]
+        )  # fmt: skip
+        assert bool(torch.isfinite(state.mean).all())
+        if silent:
+            assert bool((state.mean.abs() <= begin.abs() + 1e-6).all())
+        ends.append(state)
+    torch.testing.assert_close(ends[0].precision, ends[1].precision, rtol=1e-4, atol=0)
+
+
+def test_a_pull_that_would_overshoot_ends_at_the_prior() -> None:
+    """By hand: m ← m − η·G/p − min(1, ηρ·p₀/p)·(m − m₀); what does not overshoot is the letter's to the bit."""
+    from bayspike.rules import gaussian_compiled as loops
+
+    random, eta, pull, share = torch.Generator().manual_seed(0), 0.7, 0.5, 0.01
+    m, m0, g = torch.randn(3, 7, 37, generator=random).double()
+    p, p0 = (torch.rand(2, 7, 37, generator=random).double() + 0.1) * 100
+    expected = m - eta / p * g - (pull * p0 / p).clamp(max=1) * (m - m0)
+    ends = []
+    for loop in (loops.learn_without_overshooting, loops.learn_by_the_letter):
+        state = GaussianState(*(part.float() for part in (m, p, m0, p0)))
+        gradient, variance = g.float().numpy(), np.zeros((7, 37), np.float32)
+        constants = (np.float32(each) for each in (eta, pull, share))
+        loop.alone(*(part.numpy() for part in state[:4]), gradient, variance, *constants)
+        np.testing.assert_allclose(variance, 1 / p, rtol=1e-5)
+        torch.testing.assert_close(state.precision.double(), torch.lerp(p, p0, share), rtol=1e-6, atol=1e-6)
+        assert not gradient.any()
+        ends.append(state.mean)
+    torch.testing.assert_close(ends[0].double(), expected, rtol=1e-5, atol=1e-6)
+    within = pull * p0 < 0.999 * p
+    assert 0.1 < float(within.double().mean()) < 0.9
+    assert torch.equal(ends[0][within], ends[1][within])
+
+
 def test_loops_are_compiled_even_where_they_cannot_be_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     import numba
 

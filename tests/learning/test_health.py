@@ -65,6 +65,14 @@ def test_a_precision_that_hardly_moves_is_said_with_its_numbers() -> None:
     assert f"had {50 * sum(1 - k / 157 for k in range(157)):,.0f}" in slower.sentence
 
 
+def test_logits_that_hardly_settle_are_said_with_their_numbers() -> None:
+    """1/(10 · 1e-6) = 100,000 updates, where 7,850 leave them 1 − (1 − 1e-5)^7850, a thirteenth, of their way."""
+    (found,) = check_settled(BernoulliVI(lr=10.0, temperature=1e-6), BATCHES, STEPS, 0.0, "bayes-binary")
+    assert (found.kind, found.layer) == ("unsettled", 0)
+    assert "the logits need 100,000 updates to settle and had 7,850" in found.sentence
+    assert "bayes-binary.temperature" in found.sentence
+
+
 @pytest.mark.parametrize(
     "rule",
     [
@@ -74,7 +82,10 @@ def test_a_precision_that_hardly_moves_is_said_with_its_numbers() -> None:
         GaussianVI(lr=64 / 20, temperature=1 / 300_000, horizon=1),  # natural units, written in the paper's
         GaussianVI(lr=100.0, temperature=1e-6, precision_lr=400.0),  # 2,500 updates
         SGD(),
-        BernoulliVI(),
+        BernoulliVI(lr=None, temperature=None),
+        BernoulliVI(lr=10.0, temperature=1e-4),  # 1,000 updates
+        BernoulliVI(lr=10.0, temperature=1e-6, carry=50.0),  # (1 + 5e-4)/5e-4 = 2,001 updates
+        BernoulliVI(horizon=5.0),
     ],
 )
 def test_nothing_is_said_of_a_precision_with_time_enough(rule) -> None:

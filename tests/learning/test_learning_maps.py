@@ -1,10 +1,13 @@
 """Every rule learns kernels: bars that lie or stand, anywhere in a small picture."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 
 from bayspike.learning import batch as loop
 from bayspike.learning.batch import init_states, posteriors, train_batch
@@ -176,3 +179,33 @@ def test_rooms_are_used_again_and_change_nothing(monkeypatch: pytest.MonkeyPatch
         results.append(states)
     for ours, theirs in zip(*results, strict=True):
         assert torch.equal(ours.weights, theirs.weights)
+
+
+def most_held(trace: Path) -> int:
+    """The most bytes that were allocated at a time, of the events that the profiler has written down."""
+    events = [each for each in json.loads(trace.read_text())["traceEvents"] if each.get("name") == "[memory]"]
+    held = most = 0
+    for event in sorted(events, key=lambda each: each["args"]["Ev Idx"]):
+        held += event["args"]["Bytes"]
+        most = max(most, held)
+    return most
+
+
+@pytest.mark.parametrize("name", ["bayes", "bayes-binary, neuron", "ewc"])
+def test_memory_does_not_grow_with_time(name: str, tmp_path: Path) -> None:
+    """Four times as many steps take room for their answers, a number for every class, and for nothing else."""
+    rule, batch, most = RULES[name], 8, []
+    network, times = build(config(rule)), (4, 16)
+    for time in times:
+        generator = torch.Generator().manual_seed(0)
+        spikes = (torch.rand(time, batch, 2 * SIDE**2, generator=generator) < 0.3).to(torch.uint8)
+        labels = torch.arange(batch) % 2
+        states, _ = train_batch(network, rule, init_states(network, rule, generator), spikes[:2], labels, generator)
+        with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as watched:
+            train_batch(network, rule, states, spikes, labels, generator)
+        watched.export_chrome_trace(str(tmp_path / "trace.json"))
+        most.append(most_held(tmp_path / "trace.json"))
+    more = times[1] - times[0]
+    assert most[0] > 4 * batch * network.layers[0].neurons  # what one step needs is seen
+    assert 0 <= most[1] - most[0] <= 2 * 4 * more * batch * network.classes
+    assert 2 * network.classes < network.layers[0].neurons / 10  # spikes kept over time would be far more

@@ -1,5 +1,8 @@
 """The controls keep what they promise to keep, and tell a posterior with structure from one without."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -8,7 +11,9 @@ from bayspike.data.base import SpikeSamples
 from bayspike.data.encoders import pack
 from bayspike.errors import UserError
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Gaussian, Point, variance_of
-from bayspike.predict.controls import CONTROLS, control, judge_controls, noisy, trace_power
+from bayspike.predict.controls import CONTROLS, NOISES, control, judge_controls, noisy, trace_power
+from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
 
 
@@ -121,6 +126,30 @@ def test_the_noise_of_a_point_is_chosen_on_held_out_examples(structured: dict[st
     assert set(found) == {"point", "noise"}
     assert "root mean square" in found["noise"].about
     assert found["noise"].auroc_mutual_information is not None
+
+
+def test_that_noise_is_best_on_the_held_out_examples_and_not_on_the_others(structured: dict[str, object]) -> None:
+    """A sixth of the held-out labels is wrong, so that they want answers less sure than the others do."""
+    network = build(NetworkConfig(16, (40,), 2, synapse_decay=0.0, membrane_decay=0.5, readout_scale=4.0))
+    readout = network.layers[0].readout
+    towards = 0.6 * torch.where(readout[0] > readout[1], 1.0, -1.0)[:, None]
+    weights = Point(torch.cat([towards.expand(40, 4), -towards.expand(40, 4), torch.zeros(40, 8)], dim=1))
+    own, clean = structured["own"], structured["held_out"]
+    labels = clean.labels.clone()  # type: ignore[attr-defined]
+    labels[::6] = 1 - labels[::6]
+    held_out = replace(clean, labels=labels)  # type: ignore[type-var]
+
+    def loss(data: SpikeSamples, size: float) -> float:
+        committee = Committee.draw(network, [noisy(weights, size)], 4, generator=generator_for(0, "committee"))
+        answers = predict_samples(committee, data, generator_for(0, "controls", 0)).probabilities[-1].double().numpy()
+        return float(-np.log(answers[np.arange(len(data)), data.labels.numpy()]).mean())
+
+    by_held_out, by_own = ({size: loss(data, size) for size in NOISES} for data in (held_out, own))  # type: ignore[arg-type]
+    best = min(by_held_out, key=by_held_out.__getitem__)
+    assert best not in (NOISES[0], NOISES[-1], min(by_own, key=by_own.__getitem__))
+    found = judge_controls(network, [weights], own, None, held_out, members=4)["noise"]  # type: ignore[arg-type]
+    assert found.about.startswith(f"{best:g} of")
+    assert found.nll == pytest.approx(by_own[best], rel=1e-4)
 
 
 def test_unknown_controls_are_refused() -> None:

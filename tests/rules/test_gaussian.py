@@ -134,6 +134,18 @@ def test_without_data_the_posterior_returns_to_the_prior() -> None:
     torch.testing.assert_close(state.mean, state.prior_mean)
 
 
+def test_a_flat_posterior_has_the_mean_of_all_precisions() -> None:
+    """By hand: the step is Algorithm 1's, and then every synapse has the layer's mean precision."""
+    rule, state = GaussianVI(lr=0.7, temperature=0.2, flat=True), hand_state()
+    for t in range(3):
+        delta, pre = some(10 + t, 4, 3), some(20 + t, 4, 2)
+        mean, precision = by_hand(state, delta.numpy(), pre.numpy(), 0.7, 0.2, 0.7)
+        assert np.ptp(precision) > 0.1
+        state = rule.update(state, gradient_of(delta, pre))
+        np.testing.assert_allclose(state.precision, np.full(SHAPE, precision.mean()), rtol=1e-12)
+        np.testing.assert_allclose(state.mean, mean, rtol=1e-12)
+
+
 def test_prior_and_start_are_separate() -> None:
     rule = GaussianVI(prior_precision=10.0, init_precision=40.0, init_scale=2.0)
     state = rule.init((50, 400), torch.Generator().manual_seed(0))

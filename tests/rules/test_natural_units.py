@@ -115,6 +115,24 @@ def test_rates_of_the_paper_are_left_as_they_are() -> None:
     assert GaussianVI(lr=3.0, temperature=0.1).at(Pace(64, 20, 100)).pull_every == 1
 
 
+def test_written_in_the_papers_units_it_takes_the_same_steps() -> None:
+    """η = 3·6/12, ρ = 1/(3·500) and a prior that is never replaced, by hand: the same bits, past ends of tasks too."""
+    network = build(NetworkConfig(5, (4,), 2, threshold=0.3), F64)
+    natural = GaussianVI(remember=500.0, observations=3.0, prior_precision=4.0)
+    written = GaussianVI(lr=1.5, temperature=1 / 1500, horizon=1, prior_precision=4.0, crowd=200.0, pull_every=10)
+    ends = []
+    for rule in (natural, written):
+        states = init_states(network, rule, torch.Generator().manual_seed(1))
+        generator = torch.Generator().manual_seed(2)
+        for number in range(3):
+            spikes = (some(7 + number, 12, 6, 5) > 0).to(torch.uint8)
+            states, _ = train_batch(network, rule, states, spikes, torch.arange(6) % 2, generator)
+            states = [rule.end_task(state) for state in states]
+        ends.append(states[0])
+    assert all(torch.equal(ours, theirs) for ours, theirs in zip(ends[0][:4], ends[1][:4], strict=True))
+    assert bool((ends[0].precision > 4).all())
+
+
 def test_one_step_is_the_equation_of_the_units() -> None:
     """p ← p + (|B|/T)·mean(g²) − (|B|/(N·T))(p − p₀), m ← m − (1/p)(|B|/T)[mean(g) + (p₀/N)(m − m₀)], by hand."""
     batch, steps, memory = 4, 10, 500.0
@@ -215,7 +233,27 @@ def test_a_carry_of_one_is_the_letter() -> None:
     torch.testing.assert_close(letter.update(state, gradient).mean, ours.mean, rtol=0, atol=0)
 
 
-@pytest.mark.parametrize(("carry", "every"), [(1.0, 50), (1e6, 1), (1e6, 50)])
+@pytest.mark.parametrize("gradients", [False, True])
+def test_the_implicit_pull_is_the_letters_to_first_order(gradients: bool) -> None:
+    """A carry just off 1 takes the other branch. By hand with a = ηρp₀/p: the two differ by a·(η·g/p − a·(m₀ − m)) /
+    (1 + a), so that ten times smaller steps are a hundred times closer; without gradients that is (ηρ)²."""
+    delta, pre, rho, apart = some(5, 4, 3) * gradients, some(6, 4, 2), 0.2, []
+    g = (delta.numpy()[:, :, None] * pre.numpy()[:, None, :]).mean(0)
+    square = ((delta.numpy()[:, :, None] * pre.numpy()[:, None, :]) ** 2).mean(0)
+    for eta in (1e-3, 1e-4):
+        state = hand_state()
+        m, p, m0, p0 = (part.numpy().copy() for part in state[:4])
+        p = (1 - eta * rho) * p + eta * (square + rho * p0)
+        letter = m - eta / p * (g - rho * p0 * (m0 - m))
+        a = eta * rho * p0 / p
+        ours = GaussianVI(lr=eta, temperature=rho, carry=1 + 1e-9).update(state, gradient_of(delta, pre)).mean.numpy()
+        np.testing.assert_allclose(ours - letter, a * (eta * g / p - a * (m0 - m)) / (1 + a), rtol=1e-4, atol=1e-13)
+        apart.append(np.abs(ours - letter))
+        assert apart[-1].max() < (1e-3 * eta if gradients else (eta * rho) ** 2)
+    assert np.median(apart[0] / apart[1]) == pytest.approx(100, rel=0.01)
+
+
+@pytest.mark.parametrize(("carry", "every"), [(1.0, 1), (1.0, 50), (1e6, 1), (1e6, 50)])
 def test_no_pull_diverges(carry: float, every: int) -> None:
     """ηρ = 0.1 with a pull for fifty steps at once once reached 7e17; now the mean ends between where it was and m₀."""
     network = build(NetworkConfig(5, (4,), 2), F64)
@@ -226,6 +264,30 @@ def test_no_pull_diverges(carry: float, every: int) -> None:
     silence = torch.zeros(200, 3, 5, dtype=torch.uint8)
     (state,), _ = train_batch(network, rule, [state], silence, torch.zeros(3, dtype=torch.int64), torch.Generator())
     assert bool((state.mean.abs() <= begin.abs() + 1e-12).all())
+
+
+def test_a_pull_that_would_overshoot_ends_at_the_prior() -> None:
+    """By hand: m ← m − η·g/p − min(1, ηρ·p₀/p)·(m − m₀), the letter wherever it stays on its side; the same at rest."""
+    eta, eta_p, rho = 0.7, 0.05, 0.9
+    rule = GaussianVI(lr=eta, temperature=rho, precision_lr=eta_p)
+    for resting in (False, True):
+        state = hand_state()._replace(precision=some(2, *SHAPE).abs())
+        m, p, m0, p0 = (part.numpy().copy() for part in state[:4])
+        shares = []
+        for t in range(3):
+            delta, pre = some(20 + t, 4, 3) * (not resting), some(30 + t, 4, 2)
+            g = delta.numpy()[:, :, None] * pre.numpy()[:, None, :]
+            p = (1 - eta_p * rho) * p + eta_p * ((g**2).mean(0) + rho * p0)
+            shares.append(eta * rho * p0 / p)
+            m = m - eta / p * g.mean(0) - np.minimum(1, shares[-1]) * (m - m0)
+            if not resting:
+                state = rule.update(state, gradient_of(delta, pre))
+                np.testing.assert_allclose(state.mean, m, rtol=1e-11)
+        after = rule.rest(state, 3) if resting else state
+        np.testing.assert_allclose(after.mean, m, rtol=1e-11)
+        np.testing.assert_allclose(after.precision, p, rtol=1e-12)
+        assert np.max(shares) > 2  # the letter would diverge
+        assert np.min(shares) < 1
 
 
 def test_examples_that_are_no_evidence_move_the_mean_alone() -> None:
@@ -274,6 +336,10 @@ def test_binary_synapses_in_the_same_units() -> None:
     assert rule.lr == pytest.approx(3 * 4 / 10)
     assert rule.temperature == pytest.approx(1 / (3 * 500))
     assert rule.horizon == 1
+    # where tasks have ends each of the ten steps is an observation, and over a task the prior is applied once
+    by_task = BernoulliVI(lr=None, temperature=None).at(Pace(4, 10, 200, observations=3.0))
+    assert (by_task.lr, by_task.temperature) == (pytest.approx(4), pytest.approx(1 / (10 * 200)))
+    assert 200 / 4 * 10 * by_task.share == pytest.approx(1)
     assert natural.end_task(BernoulliState(some(1, *SHAPE), some(2, *SHAPE))).prior_logits.equal(some(2, *SHAPE))
     logits, prior = some(1, *SHAPE), some(2, *SHAPE)
     for carry in (1.0, 50.0):

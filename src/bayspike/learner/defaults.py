@@ -21,7 +21,10 @@ LEAST_BATCHES, MOST_EPOCHS = 30, 20  # of a task
 
 
 def default_rule(binary: bool = False) -> Rule:
-    """The learning rule of a learner that is given none: a posterior over every synapse, in natural units."""
+    """The learning rule of a learner that is given none: a posterior over every synapse.
+
+    In natural units; of binary synapses in the paper's.
+    """
     return BernoulliVI() if binary else GaussianVI()
 
 

@@ -102,10 +102,8 @@ class _Updates:
         if since == 0:
             learn = loops.learn.by(self.threads)
             return lambda rows, gradient, room: learn(mean[rows], precision[rows], gradient, room, rate)
-        loop, constants = (
-            loops.learn_by_the_letter.by(self.threads),
-            [rate, np.float32(self.rule.rate * self.rule.pull)],
-        )
+        letter = loops.learn_without_overshooting if self.rule.may_overshoot else loops.learn_by_the_letter
+        loop, constants = letter.by(self.threads), [rate, np.float32(self.rule.rate * self.rule.pull)]
         if self.held:
             share = 0.0 if self.every == 1 else 1 - (1 - self.pull) ** since
             loop, constants = (

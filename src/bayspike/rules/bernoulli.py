@@ -26,7 +26,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors import draws
 from bayspike.posteriors.distributions import Bernoulli
-from bayspike.rules.base import Pace, initial_weights, row_blocks
+from bayspike.rules.base import Pace, initial_weights, natural_rates, row_blocks
 from bayspike.rules.carry import carry_at
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Drive
@@ -81,7 +81,8 @@ class BernoulliVI:
     lr, temperature, tau: η, ρ and τ of the paper; with `lr=None, temperature=None` the rule works in natural units.
     remember: examples remembered, in natural units; None: tasks have ends, at which the posterior becomes the prior.
     carry: κ. None: 1, the letter, in the paper's units; in natural ones by what is stored (`bayspike.rules.carry`).
-    observations: what the steps of one example are worth in natural units; None: by the filter.
+    observations: what the steps of one example are worth in natural units; None: the independent ones with `remember`,
+    else each step one.
     init_scale: spread of the first logits around the prior's 0.
     horizon: N of the boundary-free mode (see `GaussianVI`).
     """
@@ -128,13 +129,12 @@ class BernoulliVI:
         """The same rule with the η and ρ that natural units turn into at this pace."""
         if self.lr is not None:
             return self
-        weight, memory = pace.batch / pace.steps, pace.examples if self.remember is None else self.remember
-        worth = pace.observations if self.observations is None else self.observations
+        lr, temperature = natural_rates(pace, self.remember, self.observations)
         return replace(
             self,
             remember=None,
-            lr=worth * weight,
-            temperature=1 / (worth * max(memory, 2 * weight)),
+            lr=lr,
+            temperature=temperature,
             horizon=self.horizon if self.remember is None else 1.0,
             carry=carry_at(pace, self.carry, self.remember is not None),
         )

@@ -24,7 +24,7 @@ def carry_for(pace: Pace) -> float:
     """κ by what is stored: 1 in the first task, which has no past; near 1, the paper's rule, where much is stored.
 
     A small task has taught little that could be held. What counts of the stored examples is how many there are of a
-    class, and which share of it they are.
+    class, and which share of it they are; one that is shifted when it is shown again counts for each of its places.
     """
     if pace.first:
         return 1.0

@@ -38,7 +38,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors.distributions import Gaussian
 from bayspike.posteriors.grid import Grid
-from bayspike.rules.base import Pace, block_buffer, initial_weights, row_blocks
+from bayspike.rules.base import Pace, block_buffer, initial_weights, natural_rates, row_blocks
 from bayspike.rules.carry import carry_at
 from bayspike.rules.gaussian_draws import SampledPotential, SampledWeights, Scratch
 from bayspike.spiking.local import LocalGradient
@@ -71,7 +71,8 @@ class GaussianVI:
     `remember`, else each step one, as in the paper's objective.
     crowd: how many neurons count as one when evidence is gathered; None: 200 with `remember`, else each for itself.
     lr, temperature: η and ρ of the paper in place of natural units; their product must stay below 1, which keeps the
-    precision positive. precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper.
+    precision positive. precision_lr: a learning rate for the precision alone; None means `lr`, as in the paper. Below
+    `lr` it may leave p far under p₀, where the letter's pull would carry the mean beyond m₀: it ends at m₀ instead.
     init_precision: where p starts (None: at the prior's).
     pull_every: the pull towards the prior, ηρ of the way at every step, is hardly felt in one step yet costs half
     of the update's passes over the weights. Above 1 it is applied once for that many steps (and at the end of a
@@ -144,17 +145,14 @@ class GaussianVI:
         """The same rule with the η and ρ that natural units turn into at this pace."""
         if self.lr is not None:
             return self if self.pull_every is not None else replace(self, pull_every=1)
-        weight, memory = pace.batch / pace.steps, pace.examples if self.remember is None else self.remember
-        counted = pace.observations if self.remember is not None else float(pace.steps)
-        worth = counted if self.observations is None else self.observations
+        lr, temperature = natural_rates(pace, self.remember, self.observations)
         boundless = self.remember is not None
         crowd = CROWD if boundless else None
         return replace(
             self,
             remember=None,
-            lr=worth * weight,
-            # no more than half is forgotten in one step, however short the memory
-            temperature=1 / (worth * max(memory, 2 * weight)),
+            lr=lr,
+            temperature=temperature,
             horizon=1.0 if boundless else self.horizon,
             carry=carry_at(pace, self.carry, boundless),
             by_evidence=self.by_evidence or self.carry is None,
@@ -179,6 +177,14 @@ class GaussianVI:
         """ρ, or ρ/N when q itself is most of its own prior: what q^(1−1/N) adds to the update cancels exactly."""
         assert self.temperature is not None
         return self.temperature if self.horizon is None else self.temperature / self.horizon
+
+    @property
+    def may_overshoot(self) -> bool:
+        """Whether the letter's pull of the mean, ηρ·p₀/p of the way, might be more than all of it.
+
+        p is pulled first, and so is η_p·ρ·p₀ at least.
+        """
+        return self.precision_rate < self.rate
 
     @property
     def kappa(self) -> float:
@@ -229,7 +235,6 @@ class GaussianVI:
             if prior:
                 prior_mean, prior_precision = prior
                 precision.lerp_(prior_precision, rate * pull)  # between two positive numbers, whatever the rounding
-                torch.sub(mean, prior_mean, out=step).mul_(prior_precision)
             # the means over the mini-batch of g² and g, each added inside its product
             precision.addmm_(squared_rows, squared_traces, alpha=rate * share * counted)
             if prior and carry != 1:  # the letter's explicit step would overshoot where κ is large
@@ -237,6 +242,11 @@ class GaussianVI:
                 mean.addcdiv_(step, precision, value=-self.rate * share)
                 _pull_mean(mean, precision, prior_mean, prior_precision, hold, step)
             else:
+                if prior:
+                    weight = prior_precision
+                    if self.may_overshoot:  # ηρ·p₀/p is 1 at most, and what is below is left to the bit
+                        weight = torch.minimum(precision / (self.rate * pull), prior_precision)
+                    torch.sub(mean, prior_mean, out=step).mul_(weight)
                 step.addmm_(rows, traces, beta=pull, alpha=share)
                 mean.addcdiv_(step, precision, value=-self.rate)
         if self.flat:
@@ -278,7 +288,7 @@ class GaussianVI:
         return state
 
     def _rest_by_the_letter(self, state: GaussianState, steps: int) -> GaussianState:
-        """p comes closer to p₀ by the same factor at every step, and m to m₀ by 1 − ηρ·p₀/p."""
+        """p comes closer to p₀ by the same factor at every step, and m to m₀ by 1 − ηρ·p₀/p, but never past it."""
         mean, precision, prior_mean, prior_precision = state[:4]
         precision_rate, rate = self.precision_rate * self.pull, self.rate * self.pull
         if precision_rate == rate:  # then p·(m − m₀) shrinks by a factor of its own: all steps in one
@@ -290,7 +300,10 @@ class GaussianVI:
         apart, share = mean - prior_mean, torch.empty_like(mean)
         for _ in range(steps):
             precision.lerp_(prior_precision, precision_rate)
-            apart.addcmul_(apart, torch.div(prior_precision, precision, out=share), value=-rate)
+            torch.div(prior_precision, precision, out=share)
+            if self.may_overshoot:
+                share.clamp_(max=1 / rate)
+            apart.addcmul_(apart, share, value=-rate)
         torch.add(prior_mean, apart, out=mean)
         return state
 

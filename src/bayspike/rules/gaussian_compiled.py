@@ -43,6 +43,23 @@ def learn_by_the_letter(  # type: ignore[no-untyped-def]
 
 
 @compiled
+def learn_without_overshooting(  # type: ignore[no-untyped-def]
+    mean, precision, prior_mean, prior_precision, gradient, variance, rate, pull, next_share
+):
+    """The same with a pull of the mean that ends at m₀ where ηρ·p₀/p is above 1."""
+    for i in numba.prange(mean.shape[0]):
+        m, p, m0, p0 = mean[i], precision[i], prior_mean[i], prior_precision[i]
+        g, v = gradient[i], variance[i]
+        for j in range(len(p)):
+            v[j] = np.float32(1) / p[j]
+        for j in range(len(m)):
+            m[j] -= v[j] * (rate * g[j] + min(pull * p0[j], p[j]) * (m[j] - m0[j]))
+            g[j] = np.float32(0)
+        for j in range(len(p)):
+            p[j] += next_share * (p0[j] - p[j])
+
+
+@compiled
 def learn_and_hold(  # type: ignore[no-untyped-def]
     mean, precision, prior_mean, prior_precision, gradient, variance, rate, hold, share, next_share
 ):
