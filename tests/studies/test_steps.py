@@ -105,7 +105,9 @@ def test_every_picture_of_a_run_in_the_docs_comes_from_a_step() -> None:
 
 def made_run(step: results.Step, typed: str) -> None:
     (step.run / "figures").mkdir(parents=True)
-    (step.run / "summary.json").write_text('{"methods": {}}')
+    (step.run / "summary.json").write_text(
+        '{"methods": {}, "protocol": {"dataset": {"place": "/somewhere/else/mnist"}}}'
+    )
     (step.run / "environment.json").write_text(json.dumps({"command": ["bayspike", "run", *typed.split()]}))
     for figure in step.figures:
         (step.run / "figures" / f"{figure}.png").write_bytes(figure.encode())
@@ -121,7 +123,8 @@ def test_what_a_run_leaves_in_the_docs(tmp_path: Path, monkeypatch: pytest.Monke
     assert results.state(step) == "done"
     assert results.state(step._replace(arguments="two-moons --seeds 3")) == "other"
     results.publish(step, tmp_path / "docs")
-    assert (tmp_path / "docs" / "results" / "theirs.json").read_text() == '{"methods": {}}'
+    kept = json.loads((tmp_path / "docs" / "results" / "theirs.json").read_text())
+    assert kept == {"methods": {}, "protocol": {"dataset": {"place": "mnist"}}}
     assert (tmp_path / "docs" / "img" / "results-mine-foreign-confidence.png").read_bytes() == b"foreign_confidence"
 
 
