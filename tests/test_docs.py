@@ -148,18 +148,17 @@ def demo(tmp_path_factory) -> Path:
         "bayspike resume runs/demo",
         "bayspike report runs/demo",
         "bayspike export runs/demo --out chip",
-        "bayspike export runs/demo --to packed --out small",
-        "bayspike evaluate small",
-        "bayspike predict small seven.png",
+        "bayspike export runs/demo --to packed --out small && bayspike evaluate small && bayspike predict small seven.png",
         "bayspike evaluate runs/demo --coverage 0.9 --temperature",
         "bayspike predict runs/demo seven.png --coverage 0.9",
         "bayspike predict runs/demo seven.png --temperature",
     ],
 )
 def test_documented_commands_on_a_run(command, demo, monkeypatch):
-    assert any(command in commands(page) for page in PAGES), "the page that showed this command no longer does"
     monkeypatch.chdir(demo)
-    assert main([*shlex.split(command)[1:], *(["--quiet"] if "resume" in command else [])]) == 0
+    for each in command.split(" && "):  # what belongs together: cases may be shared among processes
+        assert any(each in commands(page) for page in PAGES), "the page that showed this command no longer does"
+        assert main([*shlex.split(each)[1:], *(["--quiet"] if "resume" in each else [])]) == 0
 
 
 @pytest.mark.parametrize("command", sorted({c for page in PAGES for c in commands(page)}))
