@@ -148,7 +148,8 @@ def demo(tmp_path_factory) -> Path:
         "bayspike resume runs/demo",
         "bayspike report runs/demo",
         "bayspike export runs/demo --out chip",
-        "bayspike export runs/demo --to packed --out small && bayspike evaluate small && bayspike predict small seven.png",
+        "bayspike export runs/demo --to packed --out small && bayspike evaluate small"
+        " && bayspike predict small seven.png",
         "bayspike evaluate runs/demo --coverage 0.9 --temperature",
         "bayspike predict runs/demo seven.png --coverage 0.9",
         "bayspike predict runs/demo seven.png --temperature",
