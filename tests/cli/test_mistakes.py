@@ -83,7 +83,7 @@ DIGITS = ["run", "digits"]
         ([*DIGITS, "--options", "encoder"], "--options takes name=value, for example size=28"),
         ([*DIGITS, "--tasks", "0,1"], "--tasks leaves out '2'"),
         ([*DIGITS, "--tasks", "11"], "--tasks must lie in [1, 10]"),
-        ([*DIGITS, "--augment", "shift=2,shout=1"], "augment takes shift, drop, jitter"),
+        ([*DIGITS, "--augment", "shift=2,shout=1"], "augment takes shift, drop, jitter, turn, stretch"),
         ([*DIGITS, "--augment", "shift=28"], "shift of augment must lie in [0, 27]"),
         (["run", "two-moons", "--augment", "shift=1"], "shift of augment needs pictures or events"),
         (["export", "nowhere"], "bayspike export needs --out"),

@@ -37,6 +37,53 @@ def test_a_shift_moves_an_example_as_a_whole():
     assert len(seen) == 25
 
 
+def spot(down: int, right: int, side: int = 41, batch: int = 300) -> torch.Tensor:
+    """A spot of 5×5 whose middle lies so far from the picture's, and a dark second channel."""
+    picture = torch.zeros(2, side, side, dtype=torch.uint8)
+    middle = side // 2
+    picture[0, middle + down - 2 : middle + down + 3, middle + right - 2 : middle + right + 3] = 1
+    return picture.flatten().expand(3, batch, -1)
+
+
+def middles(spikes: torch.Tensor, side: int = 41) -> np.ndarray:
+    """Where the spots lie, by their centres of mass, seen from the picture's middle."""
+    planes = spikes[0].reshape(-1, 2, side, side)
+    assert not planes[:, 1].any()  # channels do not mix
+    assert torch.equal(spikes[0], spikes[2])  # all steps move together
+    found = [each[0].nonzero().double().mean(0).numpy() for each in planes]
+    return np.array(found) - side // 2
+
+
+def test_a_turn_keeps_the_distance_and_stays_below_its_angle():
+    around = middles(Augment((2, 41, 41), turn=20)(spot(0, 15), generator()))
+    angles = np.degrees(np.arctan2(around[:, 0], around[:, 1]))
+    assert np.hypot(*around.T) == pytest.approx(15, abs=0.6)
+    assert np.abs(angles).max() < 22
+    assert angles.min() < -17
+    assert angles.max() > 17
+    assert np.abs(middles(Augment((2, 41, 41), turn=20)(spot(0, 0), generator()))).max() < 0.3  # the middle stays
+
+
+def test_a_stretch_moves_rows_and_columns_by_their_own_share():
+    down, right = middles(Augment((2, 41, 41), stretch=0.2)(spot(10, -10), generator())).T
+    for far in (down, -right):
+        assert far.min() == pytest.approx(8, abs=0.6)
+        assert far.max() == pytest.approx(12, abs=0.6)
+    assert abs(np.corrcoef(down, right)[0, 1]) < 0.2
+
+
+def test_no_turn_is_no_change():
+    spikes = block()
+    assert torch.equal(Augment(SHAPE, turn=1e-6)(spikes, generator()), spikes)
+
+
+def test_looks_count_whole_pixels():
+    assert Augment((28, 28), shift=1).looks == 9
+    assert Augment((28, 28), turn=10).looks == 5  # the rim, 14 pixels off, moves by two either way
+    assert Augment((28, 28), stretch=0.1).looks == 9
+    assert Augment((28, 28), shift=1, turn=10, stretch=0.1).looks == 9 * 5 * 9
+
+
 def test_drop_leaves_out_a_share_and_adds_nothing():
     spikes = block(batch=200)
     kept = Augment(SHAPE, drop=0.25)(spikes, generator())
@@ -75,6 +122,8 @@ def test_texts():
         ("drop=nan", "must be a number"),
         ("shift=0.5", "must be a whole number"),
         ("shift=1,shift=2", "twice"),
+        ("turn=181", r"turn of augment must lie in \[0, 180\]"),
+        ("stretch=1", "stretch of augment must lie"),
         ("shift=5", r"must lie in \[0, 4\]"),
         ("jitter=-1", "jitter of augment must lie in"),
     ):

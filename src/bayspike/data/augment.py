@@ -1,6 +1,8 @@
-"""Small changes to input spikes while they are learnt, the same for pictures and events: shift, drop and jitter.
+"""Small changes to input spikes while they are learnt, the same for pictures and events.
 
     shift    every example moves by up to so many pixels up or down and left or right; what comes in is dark
+    turn     every example is turned about its middle by up to so many degrees, either way
+    stretch  every example's height and width each change by up to this share
     drop     every spike is left out with this probability
     jitter   every spike moves by up to so many time-steps; two that meet become one
 
@@ -24,6 +26,8 @@ class Augment:
     shift: int = 0
     drop: float = 0.0
     jitter: int = 0
+    turn: float = 0.0
+    stretch: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("shift", "jitter"):
@@ -32,23 +36,34 @@ class Augment:
         require_range("drop of augment", self.drop, 0, 1, high_open=True)
         require_range("jitter of augment", self.jitter, 0)
         require_range("shift of augment", self.shift, 0)
-        if self.shift:
+        require_range("turn of augment", self.turn, 0, 180)
+        require_range("stretch of augment", self.stretch, 0, 1, high_open=True)
+        for name in ("shift", "turn", "stretch"):
             require(
-                len(self.shape) >= 2, f"shift of augment needs pictures or events, not samples of shape {self.shape}."
+                not getattr(self, name) or len(self.shape) >= 2,
+                f"{name} of augment needs pictures or events, not samples of shape {self.shape}.",
             )
+        if self.shift:
             require_range("shift of augment", self.shift, 0, min(self.shape[-2:]) - 1)
 
     @property
     def looks(self) -> int:
-        """In how many places an example can be seen; spikes that are dropped or moved in time make no new one."""
-        return (2 * self.shift + 1) ** 2
+        """In how many ways an example can be seen, told apart by whole pixels: for a turn and a stretch, those that the
+        middle of a side moves. Spikes that are dropped or moved in time make no new one."""
+        if not self.turn and not self.stretch:
+            return (2 * self.shift + 1) ** 2
+        rim = min(self.shape[-2:]) / 2
+        turned, stretched = round(rim * math.radians(self.turn)), round(rim * self.stretch)
+        return (2 * self.shift + 1) ** 2 * (2 * turned + 1) * (2 * stretched + 1) ** 2
 
     def __call__(self, spikes: Tensor, generator: torch.Generator) -> Tensor:
         """Spikes `(time, batch, inputs)` as they are shown this once."""
         require(
-            not self.shift or math.prod(self.shape) == spikes.shape[2],
+            not (self.shift or self.turn or self.stretch) or math.prod(self.shape) == spikes.shape[2],
             f"augment is for samples of shape {self.shape}, but there are {spikes.shape[2]} inputs.",
         )
+        if self.turn or self.stretch:
+            spikes = _warped(spikes, self.shape, self.turn, self.stretch, generator)
         if self.shift:
             spikes = _shifted(spikes, self.shape, self.shift, generator)
         if self.drop:
@@ -77,7 +92,8 @@ def parse_augment(text: str, shape: tuple[int, ...]) -> Augment | None:
     shift, jitter = values.get("shift", 0.0), values.get("jitter", 0.0)
     for name, each in (("shift", shift), ("jitter", jitter)):
         require(each == int(each), f"{name} of augment must be a whole number, but is {each:g}.")
-    return Augment(shape, int(shift), values.get("drop", 0.0), int(jitter))
+    real = {name: values.get(name, 0.0) for name in ("drop", "turn", "stretch")}
+    return Augment(shape, shift=int(shift), jitter=int(jitter), **real)
 
 
 def _shifted(spikes: Tensor, shape: tuple[int, ...], most: int, generator: torch.Generator) -> Tensor:
@@ -91,6 +107,24 @@ def _shifted(spikes: Tensor, shape: tuple[int, ...], most: int, generator: torch
         to_columns, from_columns = _overlap(right, width)
         out[:, number, :, to_rows, to_columns] = planes[:, number, :, from_rows, from_columns]
     return out.reshape(time, batch, inputs)
+
+
+def _warped(
+    spikes: Tensor, shape: tuple[int, ...], turn: float, stretch: float, generator: torch.Generator
+) -> Tensor:
+    """Each pixel of the result takes the spikes of the nearest pixel that it comes from, or none from outside."""
+    time, batch, inputs = spikes.shape
+    height, width = shape[-2:]
+    angle = math.radians(turn) * (2 * torch.rand(batch, 1, generator=generator) - 1)
+    factor = 1 + stretch * (2 * torch.rand(batch, 2, 1, generator=generator) - 1)
+    down, right = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    down, right = down.flatten() - (height - 1) / 2, right.flatten() - (width - 1) / 2
+    row = ((angle.cos() * down + angle.sin() * right) / factor[:, 0] + (height - 1) / 2).round().long()
+    column = ((angle.cos() * right - angle.sin() * down) / factor[:, 1] + (width - 1) / 2).round().long()
+    inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+    origin = torch.where(inside, row * width + column, height * width)  # outside: a pixel that is always dark
+    planes = torch.nn.functional.pad(spikes.reshape(time, batch, -1, height * width), (0, 1))
+    return planes.gather(-1, origin[None, :, None].expand(time, -1, planes.shape[2], -1)).reshape(time, batch, inputs)
 
 
 def _overlap(move: int, side: int) -> tuple[slice, slice]:
