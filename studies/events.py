@@ -65,8 +65,9 @@ def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
     whole = spec.get("stream", "offline") == "offline"
     if whole:
         training = {"replay": "none", "coreset_share": 0.0, **training}
-    if training.get("augment") is not None:
-        training["augment"] = parse_augment(training["augment"], data.sample_shape)
+    for which in ("augment", "augment_stored"):
+        if training.get(which) is not None:
+            training[which] = parse_augment(training[which], data.sample_shape)
     config = StreamConfig(**{**method(spec["method"]).suits, **training, **method(spec["method"]).training})
     begin = time.perf_counter()
     done = run_stream(network, rule, offline(data) if whole else split_by_class(data), config)
