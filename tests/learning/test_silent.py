@@ -24,6 +24,7 @@ RULES = [
     GaussianVI(**GAUSSIAN),
     GaussianVI(**GAUSSIAN, precision_lr=3.0),
     GaussianVI(**GAUSSIAN, samples=2),
+    GaussianVI(**GAUSSIAN, flat=True),
     BernoulliVI(lr=0.5, temperature=0.05, sampling="neuron"),
 ]
 
@@ -49,7 +50,7 @@ def learn(rule: Rule, burn_in: int, recurrent: bool) -> Sequence[torch.Tensor]:
 
 @pytest.mark.parametrize("burn_in", [0, 3, 30])
 @pytest.mark.parametrize("recurrent", [False, True])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{rule.samples}")
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{rule.samples}{'-flat' * getattr(rule, 'flat', False)}")
 def test_the_result_is_that_of_all_inputs(
     rule: Rule, recurrent: bool, burn_in: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -97,7 +97,8 @@ def train_batch(
     if isinstance(rule, Paced):
         rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
     generator = on_device(generator, spikes.device)
-    firing = firing_inputs(spikes) if network.layers[0].inlet is None else None
+    apart = network.layers[0].inlet is None and not getattr(rule, "flat", False)  # one precision is of silent ones too
+    firing = firing_inputs(spikes) if apart else None
     if firing is None or not isinstance(rule, Resting):
         return present(network, rule, states, spikes, targets, generator, burn_in, evidence)
     part, columns = without_silent_inputs(network, firing)
