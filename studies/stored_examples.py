@@ -9,6 +9,7 @@ says), judged on 2,000 other training images; the test set is never touched. `--
 
     plain      as in the paper: drawn at random, replayed as it is against its label
     shift      replayed one pixel up or down, left or right, or in place
+    turn       shifted, turned by up to 10 degrees, its height and width stretched by up to a tenth
     answers    replayed against what the learner said of it when its task ended
     both       shifted, against the answer
     doubtful   plain, but stored are those of which the learner is least sure (mutual information, of a point entropy)
@@ -99,7 +100,8 @@ LEARNERS: dict[str, Learner] = {
     "sgd, small first weights": Learner(SGD(lr=0.12)),
 }
 MAIN = ("bayes", "ewc", "sgd")
-WAYS = ("plain", "shift", "answers", "both", "doubtful", "sure")
+WAYS = ("plain", "shift", "turn", "answers", "both", "doubtful", "sure")
+CHANGES = {"shift": "shift=1", "turn": "shift=1,turn=10,stretch=0.1", "both": "shift=1"}
 STORED, OF = 75, 1000
 
 
@@ -120,7 +122,7 @@ def trial(learner: Learner, way: str, seed: int, stored: int = STORED) -> dict[s
         fisher_examples=1000,
         seed=seed,
         stored_as="answers" if way in ("answers", "both") else "labels",
-        augment_stored=parse_augment("shift=1", data.sample_shape) if way in ("shift", "both") else None,
+        augment_stored=parse_augment(CHANGES.get(way, "none"), data.sample_shape),
     )
     now = start(network, rule, seed)
     for number, task in enumerate(stream.tasks):

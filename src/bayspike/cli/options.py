@@ -83,7 +83,7 @@ class TrainingFlags:
     judge: Literal["all", "learnt"] | None = None
     """Which tasks are judged during training: all, or those learnt so far (of many the newest five and five more)."""
     augment: str | None = None
-    """Small changes to what is learnt from, as in "shift=2,drop=0.1,jitter=1"; for all methods alike."""
+    """Small changes to what is learnt from, as in "shift=2,turn=10,stretch=0.1,drop=0.1,jitter=1"; for all alike."""
     augment_stored: str | None = None
     """The same for stored examples alone, which are replayed again and again."""
     update_every: int | None = None
