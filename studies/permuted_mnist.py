@@ -3,11 +3,12 @@
     BAYSPIKE_DATA=… python studies/permuted_mnist.py tune                     # the settings below, 784→400
     BAYSPIKE_DATA=… python studies/permuted_mnist.py long                     # 784→50, for a stream of 200 tasks
     BAYSPIKE_DATA=… python studies/permuted_mnist.py widths --widths 50 4096  # one default for every width?
+    BAYSPIKE_DATA=… python studies/permuted_mnist.py units                    # mini-batches and steps of any number?
     python studies/permuted_mnist.py best                                     # settings of the lowest validation loss
 
 Ten orders of the pixels, T = 20, the same network and read-out for every rule, as in the experiment `permuted-mnist`.
-Learnt from 10,000 images a task (`widths`: 3,000), judged on 1,000 other *training* images a task; the test set is
-never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt; `long`
+Learnt from 10,000 images a task (`widths`: 3,000; `units`: 784→100), judged on 1,000 other *training* images a task;
+the test set is never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt; `long`
 has twenty orders, is judged by the last five, and remembers in tasks: 25,000 of these images are 150,000 of those.
 Lines go to `docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
 """
@@ -15,8 +16,9 @@ Lines go to `docs/results/permuted-tuning.jsonl`; trials that it already has are
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import posterior as trials  # the study beside this one
 import torch
@@ -76,24 +78,40 @@ LONG_STREAM: dict[str, list[Rule]] = {
     "finetune": [SGD(lr=lr) for lr in (0.003, 0.01, 0.03, 0.06, 0.12, 0.3)],
 }
 SHORT, MANY = 10, 20  # tasks
+BATCH, STEPS = 64, 20  # where a line of the file says nothing else
+
+
+class Job(NamedTuple):
+    method: str
+    rule: Rule
+    width: int
+    images: int
+    tasks: int = SHORT
+    batch: int = BATCH
+    steps: int = STEPS
 
 
 def known() -> list[dict[str, Any]]:
     return [json.loads(line) for line in OUT.read_text().splitlines()] if OUT.exists() else []
 
 
-def jobs(kind: str, methods: list[str], widths: list[int]) -> list[tuple[str, Rule, int, int, int]]:
+def jobs(kind: str, methods: list[str], widths: list[int]) -> list[Job]:
     if kind == "tune":
-        return [(name, rule, 400, 10_000, SHORT) for name in methods for rule in SETTINGS[name]]
+        return [Job(name, rule, 400, 10_000) for name in methods for rule in SETTINGS[name]]
     if kind == "long":
-        return [(name, rule, 50, 10_000, MANY) for name in methods for rule in LONG_STREAM.get(name, [])]
+        return [Job(name, rule, 50, 10_000, MANY) for name in methods for rule in LONG_STREAM.get(name, [])]
+    if kind == "units":
+        rule = GaussianVI(remember=300_000.0)
+        places = product((64, 16, 256), (20, 50))
+        return [Job("bayes-stream", rule, 100, 10_000, batch=batch, steps=steps) for batch, steps in places]
     weights = SETTINGS["bayes-stream"][:4]  # of evidence: they alone are a matter of width
-    return [("bayes-stream", rule, width, 3000, SHORT) for width in widths for rule in weights]
+    return [Job("bayes-stream", rule, width, 3000) for width in widths for rule in weights]
 
 
 def best() -> None:
     """One line for each rule: its best setting, how it did, and how far the others were behind."""
     short = [line for line in known() if (line["width"], line["images"]) == (400, 10_000)]
+    units = [line for line in known() if (line["width"], line["images"]) == (100, 10_000) and "steps" in line]
     for name, every in by_method(short).items():
         first, *others = sorted(every, key=lambda line: float(line["found"]["nll"]))
         found, behind = first["found"], ", ".join(f"{100 * line['found']['accuracy']:.1f}" for line in others)
@@ -104,6 +122,11 @@ def best() -> None:
         first, *others = sorted(every, key=last_five, reverse=True)
         behind = ", ".join(f"{100 * last_five(line):.1f}" for line in others)
         print(f"{name}: {100 * last_five(first):.1f} % of {len(every)} (others {behind} %) {first['rule']}")
+    print("\nMini-batches and steps, 784→100")
+    for line in sorted(units, key=lambda line: (line["steps"], line["batch"])):
+        found = line["found"]
+        print(f"batch {line['batch']}, T {line['steps']}: {100 * found['accuracy']:.1f} %", end=" ")
+        print(f"/ {found['ece']:.3f} / {found['nll']:.3f}")
 
 
 def by_method(lines: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -119,7 +142,7 @@ def last_five(line: dict[str, Any]) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["tune", "long", "widths", "best"])
+    parser.add_argument("kind", choices=["tune", "long", "widths", "units", "best"])
     parser.add_argument("--methods", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
     parser.add_argument("--widths", nargs="+", type=int, default=[50, 100, 400, 1600, 4096])
     options = parser.parse_args()
@@ -127,12 +150,14 @@ def main() -> None:
     if options.kind == "best":
         best()
         return
-    for method, rule, width, images, tasks in jobs(options.kind, options.methods, options.widths):
-        name = {"method": method, "rule": trials.plain(rule), "width": width, "images": images, "tasks": tasks}
-        if name in [{key: line.get(key, SHORT) for key in name} for line in known()]:
+    unsaid = {"tasks": SHORT, "batch": BATCH, "steps": STEPS}
+    for job in jobs(options.kind, options.methods, options.widths):
+        name = {**job._asdict(), "rule": trials.plain(job.rule)}
+        if name in [{key: line.get(key, unsaid.get(key)) for key in name} for line in known()]:
             continue
         begin = time.perf_counter()
-        found = trials.permuted_trial(rule, width, images, 0, READOUT, MEMBRANE, tasks)
+        sizes = {"tasks": job.tasks, "batch": job.batch, "steps": job.steps}
+        found = trials.permuted_trial(job.rule, job.width, job.images, 0, READOUT, MEMBRANE, **sizes)
         line = json.dumps({**name, "found": found, "seconds": round(time.perf_counter() - begin, 1)})
         print(line, flush=True)
         with OUT.open("a") as stream:

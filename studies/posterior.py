@@ -81,9 +81,17 @@ def split_trial(rule: Rule, stored: int, seed: int, evidence: str) -> dict[str, 
 
 
 def permuted_trial(
-    rule: Rule, width: int, images: int, seed: int, readout: float, membrane: float, tasks: int = 10
+    rule: Rule,
+    width: int,
+    images: int,
+    seed: int,
+    readout: float,
+    membrane: float,
+    tasks: int = 10,
+    batch: int = 64,
+    steps: int = 20,
 ) -> dict[str, Any]:
-    data, fashion = parts(20, images // 10, 100, seed)
+    data, fashion = parts(steps, images // 10, 100, seed)
     stream = permuted(data, tasks, seed=seed)
     network = build(
         NetworkConfig(
@@ -97,7 +105,7 @@ def permuted_trial(
             threshold=8.0 if rule.binary else None,
         )
     )
-    config = StreamConfig(replay="none", coreset_share=0.0, fisher_examples=1000, seed=seed)
+    config = StreamConfig(batch=batch, replay="none", coreset_share=0.0, fisher_examples=1000, seed=seed)
     done = run_stream(network, rule, stream, config)
     learnt = posteriors(rule, done.states)
     spread = isinstance(rule, GaussianVI | MESU | BGD | BernoulliVI)

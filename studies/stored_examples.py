@@ -76,6 +76,10 @@ LEARNERS: dict[str, Learner] = {
     "bayes, evidence a twentieth": Learner(GaussianVI(carry=1.0, crowd=8000.0)),
     "bayes, evidence a fifth, carry 10": Learner(GaussianVI(carry=10.0, crowd=2000.0)),
     "bayes, evidence a fifth, carry 10, not annealed": Learner(GaussianVI(carry=10.0, crowd=2000.0), 0.0),
+    **{  # no boundary is told, and the prior stays; what is replayed counts again, and is forgotten again
+        f"bayes, the last {count:,} examples": Learner(GaussianVI(remember=count), 0.0, "always")
+        for count in (1000, 3000, 10_000, 30_000, 100_000)
+    },
     "bayes, no carry, not annealed": Learner(GaussianVI(carry=0.0), 0.0),
     "bayes, precisions of their own rate": Learner(
         GaussianVI(
@@ -95,6 +99,7 @@ LEARNERS: dict[str, Learner] = {
     **{f"ewc, {strength:g}": weak_ewc(strength) for strength in (1e-5, 1e-6, 1e-7)},
     "ewc, 0.0001": weak_ewc(1e-4),
     "ewc, rate 0.06": Learner(EWC(lr=0.06, init_scale=3.0, strength=1e-8)),
+    "ewc, rate 0.25, 1e-06": Learner(EWC(lr=0.25, init_scale=3.0, strength=1e-6)),
     "ewc, rate 0.25": Learner(EWC(lr=0.25, init_scale=3.0, strength=1e-8)),
     **{f"sgd, rate {rate:g}": Learner(SGD(lr=rate, init_scale=3.0)) for rate in (0.03, 0.06, 0.25, 0.5)},
     "sgd, small first weights": Learner(SGD(lr=0.12)),
