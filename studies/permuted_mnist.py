@@ -8,8 +8,9 @@
 
 Ten orders of the pixels, T = 20, the same network and read-out for every rule, as in the experiment `permuted-mnist`.
 Learnt from 10,000 images a task (`widths`: 3,000; `units`: 784→100), judged on 1,000 other *training* images a task;
-the test set is never touched. The best settings are those of the experiment's table, with which all 60,000 images are learnt; `long`
-has twenty orders, is judged by the last five, and remembers in tasks: 25,000 of these images are 150,000 of those.
+the test set is never touched. The best settings are those of the experiment's table, with which all 60,000 images are
+learnt; `long` has twenty orders, is judged by the last five, and remembers in tasks: 25,000 of these images are 150,000
+of those.
 Lines go to `docs/results/permuted-tuning.jsonl`; trials that it already has are not repeated.
 """
 
