@@ -64,6 +64,14 @@ STEPS = (
         "split-mnist-ten",
     ),
     Step(
+        "split-mnist-ten-turned",
+        "split-mnist --preset paper --method bayes-stream ewc sgd --coreset-share 0.0016667 "
+        "--augment-stored shift=1,turn=10,stretch=0.1 --evaluations 1 --kernels compiled --seeds 3 "
+        "--set bayes-stream.remember=200000 bayes-stream.training.anneal=0 ewc.strength=1e-6",
+        0.7,
+        "split-mnist-ten-turned",
+    ),
+    Step(
         "foreign-split-mnist",
         "studies/foreign_split_mnist.py runs/results/split-mnist",
         0.3,

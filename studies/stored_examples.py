@@ -38,7 +38,7 @@ from bayspike.data.base import Samples
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import entropy, mutual_information
 from bayspike.predict.predictors import Committee, predict_samples
-from bayspike.rules import EWC, SGD, GaussianVI, Rule
+from bayspike.rules import EWC, SGD, GaussianVI, Laplace, Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
 
@@ -96,6 +96,10 @@ LEARNERS: dict[str, Learner] = {
         GaussianVI(lr=100.0, temperature=1e-8, precision_lr=10.0, prior_precision=300.0, pull_every=10),
         evidence="always",
     ),
+    **{
+        f"laplace, carry {carry:g}": Learner(Laplace(lr=0.12, init_scale=3.0, carry=carry))
+        for carry in (1.0, 10.0, 100.0)
+    },
     **{f"ewc, {strength:g}": weak_ewc(strength) for strength in (1e-5, 1e-6, 1e-7)},
     "ewc, 0.0001": weak_ewc(1e-4),
     "ewc, rate 0.06": Learner(EWC(lr=0.06, init_scale=3.0, strength=1e-8)),
@@ -118,7 +122,7 @@ def trial(learner: Learner, way: str, seed: int, stored: int = STORED) -> dict[s
     network = build(
         NetworkConfig(784, (400,), 10, synapse_decay=0.0, membrane_decay=0.5, readout_scale=16.0, seed=seed)
     )
-    members = 10 if isinstance(rule, GaussianVI) else 1
+    members = 10 if isinstance(rule, GaussianVI | Laplace) else 1
     config = StreamConfig(
         coreset_share=stored / OF,
         anneal=anneal,

@@ -50,7 +50,9 @@ def learn(rule: Rule, burn_in: int, recurrent: bool) -> Sequence[torch.Tensor]:
 
 @pytest.mark.parametrize("burn_in", [0, 3, 30])
 @pytest.mark.parametrize("recurrent", [False, True])
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{rule.samples}{'-flat' * getattr(rule, 'flat', False)}")
+@pytest.mark.parametrize(
+    "rule", RULES, ids=lambda rule: f"{type(rule).__name__}-{rule.samples}{'-flat' * getattr(rule, 'flat', False)}"
+)
 def test_the_result_is_that_of_all_inputs(
     rule: Rule, recurrent: bool, burn_in: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,7 @@ ExperimentName = Literal[
 MethodName = Literal[
     "bayes", "bayes-binary", "sgd", "ste", "ewc", "ewc-online", "ewc-binary", "tacos", "finetune", "coreset-only",
     "tacos-replay", "joint", "bayes-joint", "bayes-carried", "bayes-stream", "bayes-flat", "mesu", "bgd", "si",
-    "metaplastic", "bayes-binary-stream",
+    "metaplastic", "bayes-binary-stream", "laplace",
 ]  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, get_type_hints
 
 from bayspike.errors import UserError, hint, require, require_range
 from bayspike.posteriors.grid import Grid
-from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Metaplastic, Rule
+from bayspike.rules import BGD, EWC, MESU, SGD, SI, STE, TACOS, BernoulliVI, GaussianVI, Laplace, Metaplastic, Rule
 from bayspike.storage.named import import_named, is_named, require_permitted
 from bayspike.storage.plain import coerce, to_plain
 
@@ -55,6 +55,13 @@ METHODS: dict[str, Method] = {
     "ste": Method(STE, "frequentist, binary synapses by the straight-through estimator, the same coresets"),
     "ewc": Method(EWC, "elastic weight consolidation with the same coresets", like="sgd"),
     "ewc-online": Method(EWC, "EWC with one running importance", {"online": True}, like="ewc"),
+    "laplace": Method(
+        Laplace,
+        "weights learnt as by EWC, with the strength that Bayes' rule gives, and the precision that it holds them by: "
+        "a Gaussian by Laplace's method, carried from task to task",
+        like="sgd",
+        suits={"fisher_examples": 1000},
+    ),
     "ewc-binary": Method(EWC, "EWC on binary synapses", {"binary": True}, like="ste"),
     "tacos": Method(TACOS, "metaplasticity and heterosynaptic decay, no replay", {}, _NO_REPLAY),
     "tacos-replay": Method(TACOS, "TACOS with the same coresets", like="tacos"),

@@ -109,9 +109,7 @@ def _shifted(spikes: Tensor, shape: tuple[int, ...], most: int, generator: torch
     return out.reshape(time, batch, inputs)
 
 
-def _warped(
-    spikes: Tensor, shape: tuple[int, ...], turn: float, stretch: float, generator: torch.Generator
-) -> Tensor:
+def _warped(spikes: Tensor, shape: tuple[int, ...], turn: float, stretch: float, generator: torch.Generator) -> Tensor:
     """Each pixel of the result takes the spikes of the nearest pixel that it comes from, or none from outside."""
     time, batch, inputs = spikes.shape
     height, width = shape[-2:]

@@ -9,6 +9,7 @@ from bayspike.rules.bernoulli import BernoulliVI
 from bayspike.rules.bgd import BGD
 from bayspike.rules.ewc import EWC
 from bayspike.rules.gaussian import GaussianVI
+from bayspike.rules.laplace import Laplace
 from bayspike.rules.mesu import MESU
 from bayspike.rules.metaplastic import Metaplastic
 from bayspike.rules.sgd import SGD
@@ -23,6 +24,7 @@ RULES: dict[str, type] = {
     "bayes": GaussianVI,
     "bayes-binary": BernoulliVI,
     "ewc": EWC,
+    "laplace": Laplace,
     "tacos": TACOS,
     "mesu": MESU,
     "bgd": BGD,
@@ -41,6 +43,7 @@ __all__ = [
     "TACOS",
     "BernoulliVI",
     "GaussianVI",
+    "Laplace",
     "Metaplastic",
     "Rule",
     "initial_weights",
