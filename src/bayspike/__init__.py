@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bayspike.posteriors.grid import Grid
     from bayspike.predict.predictors import Committee, Ensemble, Point, predict_samples
     from bayspike.predict.watching import calibrate_foreign
-    from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI
+    from bayspike.rules import EWC, SGD, STE, TACOS, BernoulliVI, GaussianVI, Laplace
     from bayspike.spiking.filters import DoubleExponential, Resonator
     from bayspike.spiking.network import NetworkConfig, build
 
@@ -40,6 +40,7 @@ __all__ = [
     "Ensemble",
     "GaussianVI",
     "Grid",
+    "Laplace",
     "Learner",
     "NetworkConfig",
     "Point",
@@ -79,7 +80,7 @@ _HOMES = {
     "posteriors.grid": ("Grid",),
     "predict.predictors": ("Committee", "Ensemble", "Point", "predict_samples"),
     "predict.watching": ("calibrate_foreign",),
-    "rules": ("EWC", "SGD", "STE", "TACOS", "BernoulliVI", "GaussianVI"),
+    "rules": ("EWC", "SGD", "STE", "TACOS", "BernoulliVI", "GaussianVI", "Laplace"),
     "spiking.filters": ("DoubleExponential", "Resonator"),
     "spiking.network": ("NetworkConfig", "build"),
 }
