@@ -107,7 +107,7 @@ STEPS = (
     Step("drifting-mnist", "drifting-mnist --preset laptop --seeds 5", 0.3, "drifting-mnist"),
     Step("split-fashion-mnist", "split-fashion-mnist --preset laptop --seeds 5", 0.3, "split-fashion-mnist"),
     Step("two-moons", "two-moons --preset paper --seeds 3 --kernels compiled", 0.5, "two-moons", ("two_moons",)),
-    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 5", 0.3, "nmnist-maps"),
+    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 5 --kernels compiled", 0.5, "nmnist-maps"),
     Step(
         "gestures-genuine",
         "dvs-gestures --preset laptop --seeds 5",
