@@ -148,6 +148,7 @@ STEPS = (
 # Summaries that no step makes: what is in them, and why their command says something else today.
 CHANGED_SINCE = {
     "split-nmnist": "1,100 recordings, one layer of 400; its presets have other data, networks and rates now",
+    "split-mnist-ten-laplace": "Laplace's part of split-mnist-ten-turned, which was run apart",
     "nmnist-stored": "one layer of 300 on all recordings; the preset has maps now, with settings of their own",
 }
 
