@@ -262,4 +262,4 @@ def test_stored_examples_are_shifted_before_and_after_a_file(tmp_path: Path) -> 
     assert same(shifted.state, tomorrow.state)
     assert not still.state.states[0].mean.equal(shifted.state.states[0].mean)
     with pytest.raises(UserError, match="augment takes shift"):
-        small(augment_stored="turn=3")
+        small(augment_stored="spin=3")

@@ -85,3 +85,16 @@ def test_a_mistake_is_said_once(tmp_path: Path) -> None:
         assert failed.returncode != 0
         assert said.count("bayspike: ") == 1
         assert not (tmp_path / "x").exists()
+
+
+def test_who_is_alone_with_a_mistake_says_it_after_a_while(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "some")
+    for rank, patience in (("0", []), ("1", [30.0])):
+        monkeypatch.setenv("RANK", rank)
+        assert main(["run", "digits", "--set", "bayes.lrr=1"]) == 2
+        assert waited == patience
+        assert capsys.readouterr().err.startswith("bayspike: ")

@@ -6,6 +6,7 @@ Exit codes: 0 done, 2 a mistake the user can mend (one sentence on stderr; `--de
 
 import os
 import sys
+import time
 from collections.abc import Sequence
 
 from bayspike import __version__
@@ -33,6 +34,9 @@ Besides:
     bayspike --version         says which version this is
     bayspike COMMAND --debug   shows a mistake with its traceback
     bayspike --tyro-write-completion bash ~/.local/share/bash-completion/completions/bayspike"""
+
+
+PATIENCE = 30.0  # seconds
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -74,8 +78,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _sentence(text: str) -> int:
     """Tell the user, whatever the names of files are made of, in one line."""
-    if os.environ.get("TORCHELASTIC_RUN_ID") and os.environ.get("RANK") != "0":  # one of several, all of the same mind
-        return 2
+    if os.environ.get("TORCHELASTIC_RUN_ID") and os.environ.get("RANK") != "0":
+        # One of several, as a rule all of the same mind. The first to end takes the others with it, so the one that
+        # speaks must come first; who is still there after a while is alone with its mistake.
+        time.sleep(PATIENCE)
     shown = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
     print(f"bayspike: {shown}", file=sys.stderr)
     return 2
