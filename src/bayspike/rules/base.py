@@ -115,6 +115,11 @@ def initial_weights(shape: tuple[int, int], scale: float, generator: torch.Gener
     return draws.normal_matrix(shape, generator) * (scale / math.sqrt(shape[1]))
 
 
+def first_precision(std: float | None, fan_in: int, threshold: float, activity: float) -> float:
+    """Of a weight before anything is known: as wide as said, or so that potentials spread by one threshold."""
+    return fan_in * activity / threshold**2 if std is None else std**-2
+
+
 def first_state(rule: "Rule", layer: Layer, shape: tuple[int, int], generator: torch.Generator) -> State:
     """A rule's state before anything is learnt, for weights of this shape of a layer, on the layer's device."""
     known = {"threshold": layer.neuron.threshold, "activity": layer.activity}

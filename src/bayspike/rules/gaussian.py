@@ -38,7 +38,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require, require_range
 from bayspike.posteriors.distributions import Gaussian
 from bayspike.posteriors.grid import Grid
-from bayspike.rules.base import Pace, block_buffer, initial_weights, natural_rates, row_blocks
+from bayspike.rules.base import Pace, block_buffer, first_precision, initial_weights, natural_rates, row_blocks
 from bayspike.rules.carry import carry_at
 from bayspike.rules.gaussian_draws import SampledPotential, SampledWeights, Scratch
 from bayspike.spiking.local import LocalGradient
@@ -194,7 +194,7 @@ class GaussianVI:
         """p₀ of the first task."""
         if self.prior_precision is not None:
             return self.prior_precision
-        return fan_in * activity / threshold**2 if self.prior_std is None else self.prior_std**-2
+        return first_precision(self.prior_std, fan_in, threshold, activity)
 
     def init(
         self, shape: tuple[int, int], generator: torch.Generator, threshold: float = 1.0, activity: float = 0.1

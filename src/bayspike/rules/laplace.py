@@ -26,7 +26,7 @@ from torch import Tensor
 from bayspike.errors import UserError, require_range
 from bayspike.posteriors.distributions import Gaussian
 from bayspike.posteriors.grid import Grid
-from bayspike.rules.base import Pace, initial_weights
+from bayspike.rules.base import Pace, first_precision, initial_weights
 from bayspike.spiking.local import LocalGradient
 from bayspike.spiking.network import Weights
 
@@ -77,7 +77,7 @@ class Laplace:
         self, shape: tuple[int, int], generator: torch.Generator, threshold: float = 1.0, activity: float = 0.1
     ) -> LaplaceState:
         weights = initial_weights(shape, self.init_scale, generator)
-        first = shape[1] * activity / threshold**2 if self.prior_std is None else self.prior_std**-2
+        first = first_precision(self.prior_std, shape[1], threshold, activity)
         return LaplaceState(weights, torch.full_like(weights, first), torch.zeros_like(weights))
 
     def drive(self, state: LaplaceState, generator: torch.Generator) -> Weights:
