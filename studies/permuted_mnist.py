@@ -2,6 +2,7 @@
 
     BAYSPIKE_DATA=… python studies/permuted_mnist.py tune                     # the settings below, 784→400
     BAYSPIKE_DATA=… python studies/permuted_mnist.py long                     # 784→50, for a stream of 200 tasks
+    BAYSPIKE_DATA=… python studies/permuted_mnist.py long --widths 400 --methods bayes-stream
     BAYSPIKE_DATA=… python studies/permuted_mnist.py widths --widths 50 4096  # one default for every width?
     BAYSPIKE_DATA=… python studies/permuted_mnist.py units                    # mini-batches and steps of any number?
     python studies/permuted_mnist.py best                                     # settings of the lowest validation loss
@@ -78,6 +79,13 @@ LONG_STREAM: dict[str, list[Rule]] = {
     ],
     "finetune": [SGD(lr=lr) for lr in (0.003, 0.01, 0.03, 0.06, 0.12, 0.3)],
 }
+# A wider layer may want a wider prior.
+WIDE: list[Rule] = [
+    GaussianVI(remember=50_000.0),
+    GaussianVI(remember=25_000.0),
+    GaussianVI(remember=25_000.0, prior_std=0.05),
+    *(GaussianVI(remember=memory, prior_std=0.08) for memory in (15_000.0, 25_000.0, 50_000.0)),
+]
 SHORT, MANY = 10, 20  # tasks
 BATCH, STEPS = 64, 20  # where a line of the file says nothing else
 
@@ -100,7 +108,12 @@ def jobs(kind: str, methods: list[str], widths: list[int]) -> list[Job]:
     if kind == "tune":
         return [Job(name, rule, 400, 10_000) for name in methods for rule in SETTINGS[name]]
     if kind == "long":
-        return [Job(name, rule, 50, 10_000, MANY) for name in methods for rule in LONG_STREAM.get(name, [])]
+        return [
+            Job(name, rule, width, 10_000, MANY)
+            for width in widths
+            for name in methods
+            for rule in (WIDE if width > 50 and name == "bayes-stream" else LONG_STREAM.get(name, []))
+        ]
     if kind == "units":
         rule = GaussianVI(remember=300_000.0)
         places = product((64, 16, 256), (20, 50))
@@ -118,11 +131,13 @@ def best() -> None:
         found, behind = first["found"], ", ".join(f"{100 * line['found']['accuracy']:.1f}" for line in others)
         print(f"{name}: {100 * found['accuracy']:.1f} % / {found['ece']:.3f} / {found['nll']:.3f}", end=" ")
         print(f"of {len(every)} (others {behind} %) {first['rule']}")
-    print(f"\nThe last five of {MANY} tasks, 784→50")
-    for name, every in by_method([line for line in known() if line.get("tasks") == MANY]).items():
-        first, *others = sorted(every, key=last_five, reverse=True)
-        behind = ", ".join(f"{100 * last_five(line):.1f}" for line in others)
-        print(f"{name}: {100 * last_five(first):.1f} % of {len(every)} (others {behind} %) {first['rule']}")
+    long = [line for line in known() if line.get("tasks") == MANY]
+    for width in sorted({line["width"] for line in long}):
+        print(f"\nThe last five of {MANY} tasks, 784→{width}")
+        for name, every in by_method([line for line in long if line["width"] == width]).items():
+            first, *others = sorted(every, key=last_five, reverse=True)
+            behind = ", ".join(f"{100 * last_five(line):.1f}" for line in others)
+            print(f"{name}: {100 * last_five(first):.1f} % of {len(every)} (others {behind} %) {first['rule']}")
     print("\nMini-batches and steps, 784→100")
     for line in sorted(units, key=lambda line: (line["steps"], line["batch"])):
         found = line["found"]
@@ -145,14 +160,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["tune", "long", "widths", "units", "best"])
     parser.add_argument("--methods", nargs="+", default=list(SETTINGS), choices=list(SETTINGS))
-    parser.add_argument("--widths", nargs="+", type=int, default=[50, 100, 400, 1600, 4096])
+    parser.add_argument("--widths", nargs="+", type=int, help="of `widths`: 50 to 4,096 neurons; of `long`: 50")
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.kind == "best":
         best()
         return
     unsaid = {"tasks": SHORT, "batch": BATCH, "steps": STEPS}
-    for job in jobs(options.kind, options.methods, options.widths):
+    widths = options.widths or ([50] if options.kind == "long" else [50, 100, 400, 1600, 4096])
+    for job in jobs(options.kind, options.methods, widths):
         name = {**job._asdict(), "rule": trials.plain(job.rule)}
         if name in [{key: line.get(key, unsaid.get(key)) for key in name} for line in known()]:
             continue
