@@ -70,7 +70,10 @@ def test_sums_of_8_bit_weights_are_exact() -> None:
         trace[expected[:, t] > 0] = 0
     emitted = np.empty_like(expected)
     channels, edges = compiled._events(spikes.numpy()[None])
-    count = compiled._fire(channels, edges, rows.tables, *compiled._constants(layer.neuron, rows.steps), emitted)
+    tally = np.zeros((emitted.shape[0], *emitted.shape[2:]), dtype=np.float32)
+    constants = compiled._constants(layer.neuron, rows.steps)
+    count = compiled._fire(channels, edges, rows.tables, *constants, emitted, tally)
+    np.testing.assert_array_equal(tally, expected.sum(axis=1))
     np.testing.assert_array_equal(emitted, expected)
     assert count == expected.sum() > 0
 

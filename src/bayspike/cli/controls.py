@@ -40,7 +40,7 @@ def tell_controls(model: Model, dataset: Dataset, members: int, seed: int, *, as
     kind = " (simulated)" if dataset.simulated else ""
     table = Table(title=f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}: other spreads")
     table.add_column("spread")
-    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "AUROC, entropy"):
+    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "entropy", "discord of spikes"):
         table.add_column(heading, justify="right")
     for name, scores in found.items():
         table.add_row(f"{name} ({scores.about})" if scores.about else name, *_cells(scores))
@@ -53,7 +53,7 @@ def tell_controls(model: Model, dataset: Dataset, members: int, seed: int, *, as
 
 
 def _cells(scores: ControlScores) -> list[str]:
-    areas = (scores.auroc_mutual_information, scores.auroc_entropy)
+    areas = (scores.auroc_mutual_information, scores.auroc_entropy, scores.auroc_discord)
     return [
         f"{scores.accuracy:.2%}", f"{scores.ece:.3f}", f"{scores.nll:.3f}",
         *("" if area is None else f"{area:.3f}" for area in areas),

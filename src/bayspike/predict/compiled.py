@@ -105,15 +105,17 @@ def _piece(network: Network, rows: Sequence[Rows], spikes: NDArray[np.uint8], ti
         if index > 0:
             spikes = spikes[:, : max(spikes.shape[1] - 1, 0)]
         emitted = np.empty((members, *spikes.shape[1:3], layer.neurons), dtype=np.uint8)
+        tally = np.zeros((members, spikes.shape[2], layer.neurons), dtype=np.float32)
         channels, edges = _events(spikes)
-        counts.append(_fire(channels, edges, weights.tables, *_constants(layer.neuron, weights.steps), emitted))
+        counts.append(_fire(channels, edges, weights.tables, *_constants(layer.neuron, weights.steps), emitted, tally))
         spikes = emitted
     logits = np.empty((members, spikes.shape[1], network.classes, spikes.shape[2]), dtype=np.float32)
     _read(spikes, pad(network.layers[-1].readout.T, (0, -network.classes % WIDTH)).numpy(), logits)
     whole = torch.full((members, time, spikes.shape[2], network.classes), 1 / network.classes)
     if logits.shape[1]:
         whole[:, delay:] = torch.softmax(torch.from_numpy(logits), dim=-2).transpose(-1, -2)
-    return Outcome(slice(0, members), examples, whole, torch.tensor(counts, dtype=torch.float64))
+    spent = torch.tensor(counts, dtype=torch.float64)
+    return Outcome(slice(0, members), examples, whole, spent, torch.from_numpy(spikes), torch.from_numpy(tally))
 
 
 def _constants(neuron: Neuron, steps: NDArray[np.float32]) -> tuple[Any, ...]:
@@ -189,8 +191,9 @@ def _add_rows(total, table, channels, begin, end, sign):  # type: ignore[no-unty
 
 
 @jitted
-def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted):  # type: ignore[no-untyped-def]
-    """Events to spikes `(members, time, batch, neurons)`; returns how many there are. The scan is `unrolled.fire`'s."""
+def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted, tally):  # type: ignore[no-untyped-def]
+    """Events to spikes `(members, time, batch, neurons)`, counted by neuron in `tally`; returns how many there are. The
+    scan is `unrolled.fire`'s."""
     members, _, neurons = tables.shape
     sets, batch, _ = edges.shape
     time = emitted.shape[1]
@@ -211,6 +214,7 @@ def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted): 
                 _add_rows(total, table, channels, edge[2 * t + 1], edge[2 * t + 2], plus)
                 _add_rows(total, table, channels, edge[2 * t + 2], edge[2 * t + 3], minus)
                 out: Any = emitted[m, t, b]
+                often: Any = tally[m, b]
                 fired: Any = np.int32(0)
                 for i in range(neurons):
                     now = np.float32(total[i]) + synapse * current[i]
@@ -226,6 +230,7 @@ def _fire(channels, edges, tables, thresholds, decays, height, reset, emitted): 
                         left = potential - threshold if reset == 1 else np.float32(0)
                         trace[i] = left if spike else potential
                     out[i] = spike
+                    often[i] += np.float32(spike)
                     fired = np.int32(fired + spike)  # of 32 bits, as many at a time as of the other numbers
                 count += fired
     return count

@@ -34,13 +34,14 @@ POWER_EXAMPLES = 256
 
 
 class ControlScores(NamedTuple):
-    """How a committee did; the two AUROCs tell foreign inputs from own ones, None where there are no foreign ones."""
+    """How a committee did; the AUROCs tell foreign inputs from own ones, None where there are no foreign ones."""
 
     accuracy: float
     ece: float
     nll: float
     auroc_mutual_information: float | None
     auroc_entropy: float | None
+    auroc_discord: float | None = None  # see `bayspike.predict.discord`
     about: str = ""  # what was chosen, for instance the size of a noise
 
 
@@ -136,21 +137,25 @@ def _judge(
             network, posteriors, 1 if certain else members, generator=generator_for(seed, "committee")
         )
         done = list(_answers(committee, [own] if foreign is None else [own, foreign], seed))
-        final, kept = done[0]
-        by_members, by_entropy = None, None
+        final, kept, apart = done[0]
+        by_members = by_entropy = by_discord = None
         if foreign is not None:
-            foreign_final, foreign_kept = done[1]
+            foreign_final, foreign_kept, foreign_apart = done[1]
             by_entropy = float(auroc(entropy(final), entropy(foreign_final)))
-            if not certain:
+            if apart is not None and foreign_apart is not None:
                 by_members = float(auroc(mutual_information(kept), mutual_information(foreign_kept)))
+                by_discord = float(auroc(apart, foreign_apart))
         right = (float(accuracy(final, own.labels)), float(ece(final, own.labels)), float(nll(final, own.labels)))
-        return ControlScores(*right, by_members, by_entropy)
+        return ControlScores(*right, by_members, by_entropy, by_discord)
 
     return judge
 
 
-def _answers(committee: Committee, parts: Sequence[Samples], seed: int) -> Iterator[tuple[Tensor, Tensor]]:
+def _answers(
+    committee: Committee, parts: Sequence[Samples], seed: int
+) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+    """Final probabilities, members, and the discord of several of them."""
     for number, part in enumerate(parts):
         done = predict_samples(committee, part, generator_for(seed, "controls", number), over_time=False)
         assert done.members is not None
-        yield done.probabilities[-1].cpu(), done.members.cpu()
+        yield done.probabilities[-1].cpu(), done.members.cpu(), None if done.discord is None else done.discord.cpu()

@@ -28,6 +28,7 @@ from bayspike.kernels import Kernels, require_kernels
 from bayspike.posteriors import distributions, draws
 from bayspike.posteriors.distributions import Posterior
 from bayspike.posteriors.grid import Grid, grid_for
+from bayspike.predict.discord import Tally
 from bayspike.predict.gathering import Gather, check_gather, gathered
 from bayspike.predict.synapses import Fixed, Flipped, Own, Synapses
 from bayspike.predict.unrolled import Outcome, check_binary, unroll_members
@@ -48,6 +49,7 @@ class Prediction(NamedTuple):
     probabilities: Tensor  # (time, batch, classes)
     members: Tensor | None  # "all": (members, time, batch, classes); "final": (members, batch, classes)
     rates: Tensor  # mean spikes per neuron and time-step of each layer, over batch and members, (layers,)
+    discord: Tensor | None = None  # of several members that are kept, "all": (time, batch); "final": (batch,)
 
 
 class Predictor(ABC):
@@ -86,6 +88,9 @@ class Predictor(ABC):
             kept = readout.new_empty(self.members, *steps, batch, self.network.classes)
         counts = torch.zeros(len(self.network.layers), dtype=torch.float64, device=readout.device)
         plain = self.gather == "mean"  # which is the same whether members or steps are averaged first
+        tally = None
+        if kept is not None and self.members > 1:
+            tally = Tally(self.members, time, batch, over_time=keep_members == "all")
         limit = self.batch_limit() or batch
         for low in range(0, batch, limit):
             part = spikes[:, low : low + limit]
@@ -96,6 +101,8 @@ class Predictor(ABC):
                     said[:, answers] = gathered(self.gather, said[:, answers])
                 total[:, rows] += said.sum(dim=0)
                 counts += piece.spikes
+                if tally is not None:
+                    tally.add(piece, rows)
                 if kept is not None and keep_members == "all":
                     kept[piece.members, :, rows] = said
                 elif kept is not None:
@@ -106,7 +113,8 @@ class Predictor(ABC):
                 _average_over_time(kept[:, answers])
         neurons = torch.tensor([layer.neurons for layer in self.network.layers], device=readout.device)
         rates = counts / (neurons * (self.members * time * batch))
-        return Prediction(total.div_(self.members), kept, rates.to(readout.dtype))
+        found = None if tally is None else tally.found.to(readout)
+        return Prediction(total.div_(self.members), kept, rates.to(readout.dtype), found)
 
     def unroll(self, spikes: Tensor, generator: torch.Generator | None) -> Iterator[Outcome]:
         """What all members say about `spikes`, piece by piece."""
@@ -306,10 +314,12 @@ def predict_samples(
         if progress is not None:
             progress(int(indices[-1]) + 1, len(samples))
     members = [part.members for part in parts if part.members is not None]
+    discords = [part.discord for part in parts if part.discord is not None]
     return Prediction(
         torch.cat([part.probabilities for part in parts], dim=1),
         torch.cat(members, dim=-2) if members else None,
         (rates / len(samples)).to(parts[0].rates),
+        torch.cat(discords, dim=-1) if discords else None,
     )
 
 

@@ -94,6 +94,7 @@ class Passed(NamedTuple):
     probabilities: Tensor  # softmax of the last layer's read-out at each step, (members, time, batch, classes)
     states: list[LayerState]
     spikes: Tensor  # number emitted by each layer, summed over members, time, batch and neurons, (layers,)
+    fired: Tensor  # spikes of the last layer, (members, time, batch, neurons)
 
 
 def arrive(network: Network, synapses: Sequence[Synapses], spikes: Tensor) -> Currents:
@@ -125,7 +126,7 @@ def propagate(
     # classes before examples: the product and the softmax are both faster over long rows than over short ones
     logits = network.layers[-1].logits(currents.transpose(-1, -2))
     probabilities = torch.softmax(logits, dim=-2).transpose(-1, -2)
-    return Passed(probabilities, following, torch.stack(counts))
+    return Passed(probabilities, following, torch.stack(counts), currents)
 
 
 def _arriving(layer: Layer, synapses: Synapses, spikes: Tensor) -> Currents:
@@ -151,6 +152,8 @@ class Outcome(NamedTuple):
     rows: slice
     probabilities: Tensor  # (members, time, batch, classes)
     spikes: Tensor  # as in Passed
+    fired: Tensor  # spikes of the last layer that the read-out has seen by the end, (members, time - layers, batch, …)
+    tally: Tensor  # how often each of its neurons did, (members, batch, neurons)
 
 
 def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tensor) -> Iterator[Outcome]:
@@ -172,7 +175,7 @@ def unroll_members(network: Network, synapses: Sequence[Synapses], spikes: Tenso
             after = done.probabilities
             whole = after.new_full((count, time, examples, network.classes), 1 / network.classes)
             whole[:, delay:] = after[:, : max(time - delay, 0)]
-            yield Outcome(group, rows, whole, done.spikes)
+            yield Outcome(group, rows, whole, done.spikes, done.fired, done.fired.sum(dim=1))
 
 
 def slices(total: int, size: int) -> Iterator[slice]:

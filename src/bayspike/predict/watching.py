@@ -17,6 +17,7 @@ from torch import Tensor
 
 from bayspike.errors import UserError, require, require_range
 from bayspike.metrics.uncertainty import split_uncertainty
+from bayspike.predict.discord import discord
 from bayspike.predict.gathering import Gather, Gathering
 from bayspike.predict.synapses import Synapses
 from bayspike.predict.unrolled import arrive, check_binary, propagate, start
@@ -24,7 +25,7 @@ from bayspike.spiking.network import Network
 
 LONGEST_ECHO = 100_000  # silent steps that a network may need to come to rest
 
-Score = Literal["mutual_information", "entropy", "confidence"]
+Score = Literal["mutual_information", "entropy", "confidence", "discord"]
 
 
 class Decision(NamedTuple):
@@ -37,6 +38,7 @@ class Decision(NamedTuple):
     abstain: Tensor  # foreign, or less sure than was asked for, (batch,)
     time: int  # steps seen, from 1
     probabilities: Tensor  # (batch, classes)
+    discord: Tensor  # how differently members fire, see `bayspike.predict.discord`: 0 for a single network, (batch,)
 
 
 @dataclass(frozen=True)
@@ -55,26 +57,38 @@ class ForeignRule:
             "thresholds must be one number for each time-step.",
         )
 
-    def flags(self, members: Tensor, time: int) -> Tensor:
-        """Whether each input is foreign at step `time` (from 1), given cumulative `(members, batch, classes)`."""
+    def flags(self, members: Tensor, time: int, discord: Tensor | None = None) -> Tensor:
+        """Whether each input is foreign at step `time` (from 1), given cumulative `(members, batch, classes)` and, for
+        a rule that goes by it, the discord `(batch,)`."""
         threshold = self.thresholds[min(time, len(self.thresholds)) - 1]
-        return uncertainty_score(members, self.score) > threshold
+        return uncertainty_score(members, self.score, discord) > threshold
 
 
-def uncertainty_score(members: Tensor, score: Score) -> Tensor:
-    """Higher for stranger inputs: `(members, ..., classes)` to `(...)`. `confidence` is scored as one minus it."""
+def uncertainty_score(members: Tensor, score: Score, discord: Tensor | None = None) -> Tensor:
+    """Higher for stranger inputs: `(members, ..., classes)` to `(...)`. `confidence` is scored as one minus it, the
+    discord of members' spikes is given."""
+    if score == "discord":
+        if discord is None:
+            raise UserError("the score 'discord' goes by how differently members fire: give their discord, too.")
+        return discord.to(torch.float64)
     if score == "confidence":
         return 1 - members.to(torch.float64).mean(dim=0).amax(dim=-1)
     parts = split_uncertainty(members)
     return parts.epistemic if score == "mutual_information" else parts.total
 
 
-def calibrate_foreign(members: Tensor, false_alarm: float = 0.05, score: Score = "mutual_information") -> ForeignRule:
+def calibrate_foreign(
+    members: Tensor,
+    false_alarm: float = 0.05,
+    score: Score = "mutual_information",
+    discord: Tensor | None = None,
+) -> ForeignRule:
     """The rule that calls at most a share `false_alarm` of inputs of the model's own kind foreign, at each time-step.
 
     `members` are the cumulative probabilities `(members, time, examples, classes)` of held-out inputs that took no part
-    in training. If those and a new input are exchangeable, the promise is exact at any one t: the threshold is the
-    ⌈(n + 1)(1 − false_alarm)⌉-th smallest of n scores. It says nothing of the chance of an alarm at *some* t.
+    in training; for the score `discord` theirs is given, too, `(time, examples)`. If those and a new input are
+    exchangeable, the promise is exact at any one t: the threshold is the ⌈(n + 1)(1 − false_alarm)⌉-th smallest of n
+    scores. It says nothing of the chance of an alarm at *some* t.
     """
     require_range("false_alarm", false_alarm, 0, 1, low_open=True, high_open=True)
     require(
@@ -82,7 +96,12 @@ def calibrate_foreign(members: Tensor, false_alarm: float = 0.05, score: Score =
         f"members must have the shape (members, time, examples, classes), but have {tuple(members.shape)}; "
         "predict with keep_members='all'.",
     )
-    scores = uncertainty_score(members, score)  # (time, examples)
+    scores = uncertainty_score(members, score, discord)  # (time, examples)
+    require(
+        scores.shape == members.shape[1:3],
+        f"discord must have the shape {tuple(members.shape[1:3])}, a number for each step and example, "
+        f"but has {tuple(scores.shape)}; predict with keep_members='all'.",
+    )
     examples = scores.shape[1]
     rank = math.ceil((examples + 1) * (1 - false_alarm) - 1e-9)
     require(
@@ -116,7 +135,8 @@ class Watch:
         self._device = readout.device
         silent = readout.new_full((members, batch, network.classes), 1 / network.classes)
         # a spike takes one step per layer, and `propagate` leaves these steps out
-        self._on_their_way = deque([silent] * len(network.layers))
+        self._fired = readout.new_zeros(members, batch, network.layers[-1].neurons)
+        self._on_their_way = deque([(silent, torch.zeros_like(self._fired))] * len(network.layers))
         self._gathering = Gathering(gather, silent)
 
     @property
@@ -125,6 +145,11 @@ class Watch:
         if self.time == 0:
             raise UserError("the stream has seen no time-step yet: push spikes first.")
         return self._gathering.answer()
+
+    @property
+    def discord(self) -> Tensor:
+        """How differently members have fired so far, `(batch,)`."""
+        return discord(self._fired)
 
     @torch.no_grad()
     def push(self, spikes: Tensor) -> Decision:
@@ -151,7 +176,7 @@ class Watch:
         for done in range(steps):
             if self._at_rest():
                 left = steps - done
-                self._gathering.add(self._on_their_way[0], left)
+                self._gathering.add(self._on_their_way[0][0], left)
                 self.time += left
                 break
             require(
@@ -168,28 +193,33 @@ class Watch:
         currents = arrive(self.network, self._synapses, block)(slice(None))
         done = propagate(self.network, self._synapses, currents, self._states)
         self._states = done.states
-        self._on_their_way.append(done.probabilities[:, 0])
+        self._on_their_way.append((done.probabilities[:, 0], done.fired[:, 0]))
         self.time += 1
         if self.time <= len(self.network.layers) + 1:
             self._gathering.forget()  # what came before could not depend on the signal
-        self._gathering.add(self._on_their_way.popleft())
+        said, fired = self._on_their_way.popleft()
+        self._gathering.add(said)
+        self._fired += fired
 
     def _at_rest(self) -> bool:
         """Whether nothing is left of any spike: no trace, no refractoriness, nothing on its way."""
         if self.time <= len(self.network.layers) + 1:
             return False
-        first = self._on_their_way[0]
-        return all(torch.equal(first, each) for each in self._on_their_way) and not any(
+        first, _ = self._on_their_way[0]
+        echoes = any(bool(fired.any()) or not torch.equal(first, said) for said, fired in self._on_their_way)
+        return not echoes and not any(
             bool(part.any()) for state in self._states for part in (*state.filtered, state.refractory, state.spikes)
         )
 
     def _decide(self) -> Decision:
         members = self.members
         probabilities = members.mean(dim=0)
+        apart = self.discord
         confidence, label = probabilities.max(dim=-1)
         foreign = torch.zeros_like(label, dtype=torch.bool)
         if self.foreign is not None:
-            foreign = self.foreign.flags(members, self.time)
+            foreign = self.foreign.flags(members, self.time, apart)
         epistemic = split_uncertainty(members).epistemic.to(confidence.dtype)
         abstain = foreign | (confidence < self.confidence)
-        return Decision(label, confidence, epistemic, foreign, abstain, self.time, probabilities)
+        rounded = apart.to(confidence.dtype)
+        return Decision(label, confidence, epistemic, foreign, abstain, self.time, probabilities, rounded)

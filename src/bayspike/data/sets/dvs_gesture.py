@@ -58,7 +58,7 @@ def load(
     windows: int = 3,
     bin_ms: int = BIN // 1000,
     side: int = SIDE,
-    foreign_light: str = "natural",
+    foreign_light: str | None = "natural",
     foreign_users: str = "test",
     untaught: Sequence[int] = (),
     held_back_users: int = 0,
@@ -76,6 +76,7 @@ def load(
     archive: which zip to read, where there are several. Nothing is drawn at random, so `seed` is not used.
     """
     del seed
+    foreign_light = foreign_light or "none"  # as `foreign_light=none` on the command line means it
     _check(time, test_time, windows, bin_ms, side, foreign_light, foreign_users, untaught)
     sessions = find_sessions(root, archive)
     if sessions is None:

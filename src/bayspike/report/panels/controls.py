@@ -20,6 +20,7 @@ MEASURES = {
     "nll": "NLL",
     "auroc_mutual_information": "Foreign, by mutual information",
     "auroc_entropy": "Foreign, by entropy",
+    "auroc_discord": "Foreign, by discord of spikes",
 }
 
 

@@ -11,7 +11,12 @@ from bayspike.report.panels.reliability import CENTRES
 from bayspike.report.panels.slider import Slider
 from bayspike.report.runs import Comparison, Series, assign_views, legend_name, simulated_among, views
 
-SCORES = {"confidence": "one minus confidence", "entropy": "entropy", "mutual_information": "mutual information"}
+SCORES = {
+    "confidence": "one minus confidence",
+    "entropy": "entropy",
+    "mutual_information": "mutual information",
+    "discord": "discord of spikes",
+}
 MEASURES = {"auroc": "AUROC", "aupr": "AUPR", "fpr95": "FPR95"}
 
 

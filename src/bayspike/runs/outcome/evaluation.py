@@ -13,7 +13,7 @@ from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores
 from bayspike.continual.tasks import Task
 from bayspike.data.base import Dataset
-from bayspike.metrics import detect_foreign
+from bayspike.metrics import compare_scores, detect_foreign
 from bayspike.predict.calibration import SetScores, even_checkpoints, fit_sets, halves, judge_sets
 from bayspike.predict.predictors import Predictor
 from bayspike.predict.temperature import Temperature, fit_temperature
@@ -92,6 +92,8 @@ def evaluate(
             members if several else None,
             other.members if several else None,
         )
+        if exam.discord is not None and other.discord is not None:
+            found["discord"] = compare_scores(exam.discord[judging], other.discord)
         auroc = {name: float(each.auroc) for name, each in found.items()}
     own = None if wanted.temperature else own
     final = judged[-1] if own is None else own.apply(judged[-1])

@@ -126,6 +126,7 @@ class Examination(NamedTuple):
     probabilities: Tensor  # (time, kept, classes)
     members: Tensor | None  # (members, kept, classes), final step
     mutual_information: Tensor | None  # (examples,), of several members
+    discord: Tensor | None  # (examples,), of several members
     tasks: tuple[Scores, ...]
     overall: Scores
     rates: list[float]
@@ -148,7 +149,7 @@ def examine(
     generator = generator_for(seed, "final")
     sizes = [len(task.test) for task in judges]
     kept = torch.arange(sum(sizes)) if kept is None else kept
-    finals, information, rates, steps = [], [], [], []
+    finals, information, apart, rates, steps = [], [], [], [], []
     over_time = members = None
     first = 0
     for task, size in zip(judges, sizes, strict=True):
@@ -163,6 +164,8 @@ def examine(
             members[:, places] = done.members[:, inner]
             if len(done.members) > 1:
                 information.append(mutual_information(done.members))
+        if done.discord is not None:
+            apart.append(done.discord)
         if done.probabilities[:, 0].numel() * sum(sizes) <= MOST_NUMBERS:
             steps.append(done.probabilities)
         finals.append(done.probabilities[-1].clone())  # not a view that would keep all time-steps
@@ -174,7 +177,9 @@ def examine(
     labels = torch.cat([task.test.labels for task in judges])
     said, of = (torch.cat(steps, dim=1), labels) if steps else (over_time, labels[kept])
     course = {"accuracy": accuracy(said.cpu(), of).tolist(), "ece": ece(said.cpu(), of).tolist()}
-    return Examination(torch.cat(finals), over_time, members, known, tasks, overall, _rates(rates, sizes), course)
+    differ = torch.cat(apart) if apart else None
+    rates_of_all = _rates(rates, sizes)
+    return Examination(torch.cat(finals), over_time, members, known, differ, tasks, overall, rates_of_all, course)
 
 
 def _rates(rates: Sequence[Tensor], sizes: Sequence[int]) -> list[float]:

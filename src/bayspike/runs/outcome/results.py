@@ -194,6 +194,8 @@ def _foreign(
     if exam.mutual_information is not None and done.members is not None:
         arrays[f"foreign_members/{name}"] = done.members.numpy()
         found["mutual_information"] = compare_scores(exam.mutual_information, mutual_information(done.members))
+    if exam.discord is not None and done.discord is not None:
+        found["discord"] = compare_scores(exam.discord, done.discord)
     measures = ("auroc", "aupr", "fpr95")
     return {each: {kind: float(getattr(found[kind], each)) for kind in found} for each in measures}
 
