@@ -80,7 +80,8 @@ def test_memory_of_a_stream_does_not_grow_with_time():
     stream = predictor_of("committee", network).open(2)
 
     def kept() -> int:
-        tensors = [stream._gathering._said, stream._gathering._weight, *stream._on_their_way]
+        arriving = [each for pair in stream._on_their_way for each in pair]
+        tensors = [stream._gathering._said, stream._gathering._weight, stream._fired, *arriving]
         for filtered, refractory, spikes in stream._states:
             tensors += [*filtered, refractory, spikes]
         return sum(tensor.untyped_storage().nbytes() for tensor in tensors)
