@@ -34,7 +34,7 @@ def test_is_what_the_sum_over_members_says() -> None:
 
 
 def test_has_no_unit_and_ends_at_one_minus_one_over_the_members() -> None:
-    counts = torch.rand(4, 3, 5, generator=torch.Generator().manual_seed(1))
+    counts = torch.randint(20, (4, 3, 5), generator=torch.Generator().manual_seed(1)).float()
     torch.testing.assert_close(discord(7 * counts), discord(counts))
     assert discord(counts[:1].expand(4, -1, -1)).abs().max() < 1e-12
     assert discord(torch.eye(4).unsqueeze(1)).item() == pytest.approx(1 - 1 / 4)
@@ -103,7 +103,9 @@ def test_one_network_has_none_and_an_ensemble_has_its_own() -> None:
 def doubting() -> tuple[Network, list[Gaussian]]:
     """Sure of the first half of its inputs, not of the second."""
     network = build(NetworkConfig(40, (60,), 5, synapse_decay=0.0, membrane_decay=0.5))
-    mean = 0.3 * torch.randn(60, 40, generator=torch.Generator().manual_seed(3))
+    mean = 0.3 * torch.randn(60, 20, generator=torch.Generator().manual_seed(3)).repeat(
+        1, 2
+    )  # each half means the same
     precision = torch.full((60, 40), 1e4)
     precision[:, 20:] = 8.0
     return network, [Gaussian(mean, precision)]
@@ -136,7 +138,7 @@ def test_tells_inputs_that_arrive_where_nothing_is_known_and_its_controls_do_not
     for name in ("constant", "permuted", "matched"):
         area = found[name].auroc_discord
         assert area is not None
-        assert 0.3 < area < 0.8, name
+        assert 0.2 < area < 0.8, name
     assert found["zero"].auroc_discord is None
 
 
