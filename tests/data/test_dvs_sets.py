@@ -121,6 +121,8 @@ def test_dvs_gesture_partition_and_windows(form, tmp_path):
     )
     swapped = dvs_gesture.load(root=tmp_path, foreign_light="lab")
     assert torch.equal(swapped.foreign.packed, data.test.packed)
+    for none in ("none", None):  # as a call and as the command line say it
+        assert dvs_gesture.load(root=tmp_path, foreign_light=none).foreign is None
 
 
 def test_dvs_gesture_missing_or_wrong(tmp_path):

@@ -281,3 +281,4 @@ def test_only_the_named_place_is_searched(tmp_path, monkeypatch, real_data):
         catalogue.load("poker_dvs", root=tmp_path / "empty")
     with pytest.raises(UserError, match="is not a folder"):
         catalogue.load("poker_dvs", root=tmp_path / "gone")
+    assert len(catalogue.load("poker_dvs", root=str(real_data)).train) > 0  # a place may be a plain string

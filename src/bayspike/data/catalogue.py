@@ -206,11 +206,14 @@ CATALOGUE: dict[str, Entry] = {
 }
 
 
-def load(name: str, *, root: Path | None = None, seed: int = 0, time: int | None = None, **options: Any) -> Dataset:
+def load(
+    name: str, *, root: Path | str | None = None, seed: int = 0, time: int | None = None, **options: Any
+) -> Dataset:
     """The data set `name`; `time` is its number of time-steps, `options` are those of its own loader.
 
     With `root` that folder is the only place searched. A name `package.module:function` is imported and called.
     """
+    root = None if root is None else Path(root)
     if root is not None:
         require(root.is_dir(), f"{root} is not a folder: name the one that holds the data (--data, or root=).")
     if is_named(name):
