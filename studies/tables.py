@@ -187,12 +187,12 @@ def chip(summary: dict[str, Any]) -> str:
 
 def foreign(summary: dict[str, Any]) -> str:
     """AUROC of telling foreign inputs by each score of uncertainty."""
-    lines = ["| method | predictor | by confidence | by entropy | by mutual information |", "|" + "---|" * 5]
+    by = {name: f"by {name.replace('_', ' ')}" for name in ("confidence", "entropy", "mutual_information", "discord")}
+    lines = []
     for label, entry in summary["methods"].items():
         found = (entry.get("ood_auroc") or {}).get("by_score", {})
-        cells = [spread(found.get(score), 3) for score in ("confidence", "entropy", "mutual_information")]
-        lines.append(f"| {label} | {entry['predictor']} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+        lines.append([label, entry["predictor"], *(spread(found.get(score), 3) for score in by)])
+    return without_empty_columns(["method", "predictor", *by.values()], lines)
 
 
 CONTROLS = {
@@ -209,6 +209,7 @@ CONTROLS = {
 def controls(summary: dict[str, Any]) -> str:
     """Every learner beside its controls."""
     head = ["method", "spread", "accuracy %", "ECE", "NLL", "foreign, by mutual information", "foreign, by entropy"]
+    head.append("foreign, by discord")
     lines = []
     for label, entry in summary["methods"].items():
         for name, shown in CONTROLS.items():
@@ -223,6 +224,7 @@ def controls(summary: dict[str, Any]) -> str:
                         spread(found["nll"], 3),
                         spread(found["auroc_mutual_information"], 3),
                         spread(found["auroc_entropy"], 3),
+                        spread(found.get("auroc_discord"), 3),
                     ]
                 )
     if not lines:
