@@ -84,6 +84,13 @@ STEPS = (
         "permuted-mnist",
         ("course",),
     ),
+    Step(
+        "mnist-alone",
+        "permuted-mnist --preset laptop --tasks 1 --train-examples 60000 --seeds 3 --method bayes-stream mesu finetune "
+        "--kernels compiled",
+        0.2,
+        "mnist-alone",
+    ),
     # not the preset `paper`: its memory of two and a half tasks is for a stream without an end, and would forget these
     Step(
         "permuted-mnist-50",
