@@ -40,15 +40,18 @@ def tell_controls(model: Model, dataset: Dataset, members: int, seed: int, *, as
     kind = " (simulated)" if dataset.simulated else ""
     table = Table(title=f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}: other spreads")
     table.add_column("spread")
-    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "entropy", "discord of spikes"):
+    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "entropy", "discord"):
         table.add_column(heading, justify="right")
     for name, scores in found.items():
-        table.add_row(f"{name} ({scores.about})" if scores.about else name, *_cells(scores))
+        table.add_row(name, *_cells(scores))
     console = wide_console()
     console.print(table)
     foreign = f"foreign: {dataset.foreign_about or 'those of the data set'}" if dataset.foreign else "no foreign inputs"
     judged = f"judged on {len(judging)} test examples, chosen on the other {len(choosing)}"
     console.print(f"Committees of {members}; {judged}; {foreign}.", highlight=False, soft_wrap=True)
+    for name, scores in found.items():
+        if scores.about:
+            console.print(f"{name}: {scores.about}.", highlight=False, soft_wrap=True)
     return 0
 
 

@@ -154,7 +154,8 @@ class Evaluate:
         from bayspike.runs.reporting import wide_console
 
         table = Table(title=title)
-        headings = ["accuracy", "ECE", "NLL", "Brier", *(["AUROC"] if self.foreign else []), "examples"]
+        areas = ["AUROC", "by discord"] if self.foreign else []
+        headings = ["accuracy", "ECE", "NLL", "Brier", *areas, "examples"]
         sets = Table(title=f"Sets that hold the right class with probability {self.coverage}")
         for each, names in ((table, headings), (sets, ["coverage", "mean size", "single class", "mean stop at t"])):
             each.add_column("predictor")
@@ -165,6 +166,7 @@ class Evaluate:
             auroc = []
             if verdict.auroc is not None:
                 auroc = [f"{verdict.auroc.get('mutual_information', verdict.auroc['entropy']):.3f}"]
+                auroc += [f"{verdict.auroc['discord']:.3f}" if "discord" in verdict.auroc else ""]
             table.add_row(name, *_numbers(verdict.scores, auroc))
             if verdict.own is not None:
                 notes.append(f"{name}: {verdict.own.note} That is the learner's own.")
@@ -188,7 +190,10 @@ class Evaluate:
                 f"(half of every class each, drawn with seed {seed})."
             )
         if self.foreign:
-            notes.append("AUROC of foreign inputs against own: by mutual information, of a single network by entropy.")
+            notes.append(
+                "AUROC of foreign inputs against own: by mutual information, of a single network by entropy; and by the "
+                "discord of the members' spikes."
+            )
         for note in notes:
             console.print(note, highlight=False, soft_wrap=True)
 
