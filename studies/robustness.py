@@ -13,7 +13,7 @@ worse only when it is judged, and nobody is told:
     drift    the picture moves by so many pixels to one side from the first step to the last, each example its own way
 
 A learner notices (AUROC) if its uncertainty tells changed recordings from whole ones: by mutual information for a
-committee, by entropy for both.
+committee and by the discord of its members' spikes, by entropy for both.
 """
 
 import argparse
@@ -127,6 +127,8 @@ def judged(predictor: Predictor, test: Samples, changed: Samples | None, seed: i
         if own.members is not None and said.members is not None and len(own.members) > 1:
             pair = mutual_information(own.members), mutual_information(said.members)
             result["auroc_mutual_information"] = float(auroc(*pair))
+        if own.discord is not None and said.discord is not None:
+            result["auroc_discord"] = float(auroc(own.discord, said.discord))
     return result
 
 
@@ -139,12 +141,14 @@ def table(rows: list[dict[str, Any]]) -> str:
     by_place: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
     for row in rows:
         by_place[row["kind"], row["size"], row["learner"]].append(row)
-    lines = ["| what | how much | learner | accuracy % | ECE | NLL | noticed, by mutual information | by entropy |"]
-    lines.append("|" + "---|" * 8)
+    lines = ["| what | how much | learner | accuracy % | ECE | NLL | noticed, by mutual information | by entropy "]
+    lines[0] += "| by discord |"
+    lines.append("|" + "---|" * 9)
     for (kind, size, learner), of in by_place.items():
         columns = (("accuracy", 100, 1), ("ece", 1, 3), ("nll", 1, 3))
         cells = [across(of, *each) for each in columns]
-        cells += [across(of, key, 1, 2) for key in ("auroc_mutual_information", "auroc_entropy")]
+        keys = ("auroc_mutual_information", "auroc_entropy", "auroc_discord")
+        cells += [across(of, key, 1, 2) for key in keys]
         lines.append(f"| {kind} | {size:g} | {learner} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
