@@ -191,8 +191,8 @@ class Evaluate:
             )
         if self.foreign:
             notes.append(
-                "AUROC of foreign inputs against own: by mutual information, of a single network by entropy; and by the "
-                "discord of the members' spikes."
+                "AUROC of foreign inputs against own: by mutual information, of a single network by entropy; "
+                "and by the discord of the members' spikes."
             )
         for note in notes:
             console.print(note, highlight=False, soft_wrap=True)

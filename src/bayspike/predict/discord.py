@@ -26,7 +26,7 @@ def discord_of(together: Tensor, apart: Tensor, members: int) -> Tensor:
 
 def discord(counts: Tensor) -> Tensor:
     """From the spikes of every member's neurons, `(members, …, neurons)` to `(…)`."""
-    return discord_of(counts.sum(dim=0), counts.square().sum(dim=(0, -1)), len(counts))
+    return discord_of(*_sums(counts), len(counts))
 
 
 class Tally:
@@ -43,13 +43,30 @@ class Tally:
 
     def add(self, piece: Outcome, rows: slice) -> None:
         """`rows` are the piece's examples in the whole batch; pieces of the same examples follow one another."""
-        counts = piece.fired.to(piece.tally.dtype).cumsum(dim=1) if self._over_time else piece.tally
-        together, apart = counts.sum(dim=0), counts.square().sum(dim=(0, -1))
+        together, apart = _over_time(piece) if self._over_time else _sums(piece.tally)
         self._together = together if self._together is None else self._together + together
         self._apart = apart if self._apart is None else self._apart + apart
         if piece.members.stop < self.members:
             return
-        steps = len(self._apart) if self._over_time else 0  # what the read-out has not yet seen stays 0
-        place = (slice(len(self.found) - steps, None), rows) if self._over_time else (rows,)
-        self.found[place] = discord_of(self._together, self._apart, self.members).cpu()
+        found = discord_of(self._together, self._apart, self.members).cpu()
+        if self._over_time:
+            self.found[len(self.found) - len(found) :, rows] = found  # before, the read-out had not seen anything
+        else:
+            self.found[rows] = found
         self._together = self._apart = None
+
+
+def _sums(counts: Tensor) -> tuple[Tensor, Tensor]:
+    """Σ_m S_m and Σ_m ‖S_m‖²; no square of all counts is ever in memory."""
+    return counts.sum(dim=0), torch.linalg.vector_norm(counts, dim=(0, -1)).square()
+
+
+def _over_time(piece: Outcome) -> tuple[Tensor, Tensor]:
+    """The same after every step: counts of one moment at a time, which stay in the cache."""
+    counts = torch.zeros_like(piece.tally)
+    steps, (_, batch, neurons) = piece.fired.shape[1], counts.shape
+    together, apart = counts.new_empty(steps, batch, neurons), counts.new_empty(steps, batch)
+    for step, spikes in enumerate(piece.fired.unbind(1)):
+        counts += spikes
+        together[step], apart[step] = _sums(counts)
+    return together, apart
