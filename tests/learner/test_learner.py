@@ -326,3 +326,20 @@ def test_a_learner_that_gathers_otherwise_has_a_temperature_after_every_task(tmp
     for step in spikes[:, 0]:
         watch.push(step)
     assert watch.time == len(spikes)
+
+
+def test_what_is_foreign_may_go_by_how_differently_members_fire(tmp_path: Path) -> None:
+    x, labels = pictures("ab", each=100)
+    told = small(foreign_score="discord", held_back=0.2).learn(x, labels)
+    again = Learner.load(told.save(tmp_path / "one.bayspike"))
+    assert again.state.recipe.foreign_score == "discord"
+    assert again.state.calibration is not None
+    assert again.state.calibration.foreign is not None
+    assert again.state.calibration.foreign.score == "discord"
+    answers = again.predict(x)
+    assert torch.equal(answers.foreign, told.predict(x).foreign)
+    assert 0 < float(answers.foreign.double().mean()) < 0.2  # 5 % were asked for
+    with pytest.raises(UserError, match="a committee of one has none"):
+        small(foreign_score="discord", members=1)
+    with pytest.raises(UserError, match="foreign_score must be one of"):
+        small(foreign_score="distance")

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.errors import require, require_range
-from bayspike.learner.defaults import FOREIGN_SCORE
 from bayspike.learner.state import Calibration, LearnerState, network_of, posteriors_of
 from bayspike.metrics.uncertainty import split_uncertainty
 from bayspike.predict.predictors import Committee, predict_samples
@@ -77,7 +76,7 @@ class Judge:
         done = predict_samples(self.committee, samples, generator)
         assert done.members is not None
         over_time = self.known(done.probabilities)
-        return self.answers(done.probabilities[-1], done.members, samples.time, confidence, over_time)
+        return self.answers(done.probabilities[-1], done.members, samples.time, confidence, over_time, done.discord)
 
     def open(self, batch: int = 1, confidence: float = 0.0) -> "LearnerWatch":
         """Watch signals while they arrive."""
@@ -85,13 +84,19 @@ class Judge:
         return LearnerWatch(self, self.committee.open(batch, foreign=foreign), confidence)
 
     def answers(
-        self, probabilities: Tensor, members: Tensor, time: int, confidence: float, over_time: Tensor | None = None
+        self,
+        probabilities: Tensor,
+        members: Tensor,
+        time: int,
+        confidence: float,
+        over_time: Tensor | None = None,
+        discord: Tensor | None = None,
     ) -> Answers:
         """From the committee's probabilities and its members' `(members, inputs, classes)` after `time` steps."""
         calibration = self.calibration
         foreign = torch.zeros(len(probabilities), dtype=torch.bool)
         if calibration is not None and calibration.foreign is not None:
-            foreign = calibration.foreign.flags(members, time)
+            foreign = calibration.foreign.flags(members, time, discord)
         known = self.known(probabilities)
         if calibration is not None and calibration.temperature is not None and len(self.classes) > 1:
             known = calibration.temperature.apply(known)
@@ -136,7 +141,8 @@ class LearnerWatch:
         block = torch.as_tensor(spikes)
         with flushed_denormals():
             now: Decision = self._watch.push(block.unsqueeze(0) if block.ndim == 1 else block)
-        return self._judge.answers(now.probabilities, self._watch.members, now.time, self._confidence)
+        said = self._watch.members
+        return self._judge.answers(now.probabilities, said, now.time, self._confidence, discord=now.discord)
 
 
 @flushed_denormals()
@@ -169,7 +175,9 @@ def calibrate(state: LearnerState, with_temperature: bool = False) -> LearnerSta
     rule = None
     if examples >= enough(state.recipe.false_alarm):
         members = torch.cat([each.members for each in done if each.members is not None], dim=2)
-        rule = calibrate_foreign(members, state.recipe.false_alarm, FOREIGN_SCORE)
+        apart = [each.discord for each in done if each.discord is not None]
+        discord = torch.cat(apart, dim=1) if apart else None
+        rule = calibrate_foreign(members, state.recipe.false_alarm, state.recipe.foreign_score, discord)
     temperature: Temperature | None = None
     if with_temperature:
         finals = torch.cat([each.probabilities[-1] for each in done])

@@ -37,6 +37,7 @@ INFINITY = "infinity"
 MOST_CLASSES = 100_000
 _COUNTERS = ("since_task", "presentations", "replayed")
 _SETTINGS = ("epochs", "remember", "horizon", "replay", "memory", "members", "held_back", "false_alarm")
+_LATER = {"gather": "mean", "foreign_score": "entropy"}  # settings that came later, and what was so before
 
 
 def is_learner_file(path: Path) -> bool:
@@ -123,7 +124,7 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
     encoding = from_plain(Encoding, about["encoding"], "encoding")
     training = from_plain(StreamConfig, about["training"], "training")
     settings, hints = about["settings"], get_type_hints(Recipe)
-    sound = isinstance(settings, dict) and set(settings) - {"gather"} == set(_SETTINGS)
+    sound = isinstance(settings, dict) and set(settings) - set(_LATER) == set(_SETTINGS)
     require(sound, f"its settings are not {_SETTINGS}.")
     given = {name: coerce(settings[name], hints[name], name) for name in settings}
     recipe = Recipe(network, encoding, rule, training, **given)
@@ -155,7 +156,7 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
 
 def _unusual(recipe: Recipe) -> dict[str, str]:
     """What came later, where it is not as it always was: such a learner is none that an old reader should take."""
-    return {} if recipe.gather == "mean" else {"gather": recipe.gather}
+    return {name: getattr(recipe, name) for name, before in _LATER.items() if getattr(recipe, name) != before}
 
 
 def has_name(rule: Rule) -> bool:

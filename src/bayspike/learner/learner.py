@@ -22,6 +22,7 @@ from bayspike.learner.online import learn_one
 from bayspike.learner.state import LearnerState, Recipe, birth, bytes_of, with_classes
 from bayspike.learner.tasks import BatchNote, TaskNote, learn_task
 from bayspike.predict.gathering import Gather
+from bayspike.predict.watching import Score
 from bayspike.rules import Rule
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig
@@ -55,6 +56,7 @@ class Learner:
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
         gather: Gather = "mean",
+        foreign_score: Score = defaults.FOREIGN_SCORE,
         kernels: Kernels = "plain",
         seed: int = 0,
         on_task: OnTask | None = None,
@@ -79,6 +81,8 @@ class Learner:
             held_back: share of the examples that are not learnt, but tell which inputs are foreign.
             gather: how the steps of a signal become one answer: `mean`, as in the paper; for events, `weighted` by what
                 each step knows or by adding `logits`, with a temperature fitted on the examples held back.
+            foreign_score: by what an input is called foreign: `entropy`, all doubt there is; `mutual_information`, how
+                differently the members answer; `discord`, how differently they fire; or `confidence`.
             kernels: `compiled` inner loops (numba, extra `fast`) are faster, and the same within rounding.
             seed: of all that is drawn.
             on_task: called after each task.
@@ -105,7 +109,17 @@ class Learner:
             seed=seed,
             kernels=kernels,
         )
-        recipe = Recipe(layers, encoding, chosen, training, epochs, members=members, held_back=held_back, gather=gather)
+        recipe = Recipe(
+            layers,
+            encoding,
+            chosen,
+            training,
+            epochs,
+            members=members,
+            held_back=held_back,
+            gather=gather,
+            foreign_score=foreign_score,
+        )
         self._take(birth(recipe, names), on_task, on_batch)
 
     def _take(self, state: LearnerState, on_task: OnTask | None, on_batch: OnBatch | None) -> None:

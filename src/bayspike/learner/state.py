@@ -6,7 +6,7 @@ seeded by the learner's seed and the place (which task, which example), so nothi
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -20,7 +20,7 @@ from bayspike.learning.batch import init_states, posteriors
 from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.gathering import Gather, check_gather
 from bayspike.predict.temperature import Temperature
-from bayspike.predict.watching import ForeignRule
+from bayspike.predict.watching import ForeignRule, Score
 from bayspike.rules import Rule
 from bayspike.rules.base import State, state_bytes
 from bayspike.seeds import generator_for
@@ -37,8 +37,9 @@ class Recipe:
     remember: how many examples a rule in natural units remembers where there are no boundaries; horizon: what a rule in
     the paper's units takes instead. replay: stored examples beside each that comes alone. memory: how many of
     those are stored. held_back: share of the examples that are kept for calibration and not learnt.
-    false_alarm: share of its own inputs that may be called foreign. gather: how the steps of a signal become one
-    answer; with another way than the paper's mean, a temperature is fitted on the examples held back after each task.
+    false_alarm: share of its own inputs that may be called foreign; foreign_score: by what. gather: how the steps of a
+    signal become one answer; with another way than the paper's mean, a temperature is fitted on the examples held back
+    after each task.
     """
 
     network: NetworkConfig
@@ -54,6 +55,7 @@ class Recipe:
     held_back: float = defaults.HELD_BACK
     false_alarm: float = defaults.FALSE_ALARM
     gather: Gather = "mean"
+    foreign_score: Score = defaults.FOREIGN_SCORE
 
     def __post_init__(self) -> None:
         require(
@@ -76,6 +78,15 @@ class Recipe:
         require_range("held_back", self.held_back, 0, 0.5)
         require_range("false_alarm", self.false_alarm, 0, 1, low_open=True, high_open=True)
         check_gather(self.gather)
+        offered = ", ".join(get_args(Score))
+        require(
+            self.foreign_score in get_args(Score),
+            f"foreign_score must be one of {offered}, but is {self.foreign_score!r}.",
+        )
+        require(
+            self.members > 1 or self.foreign_score in ("entropy", "confidence"),
+            f"foreign_score={self.foreign_score!r} asks how members differ: a committee of one has none.",
+        )
 
     @property
     def seed(self) -> int:
