@@ -65,6 +65,25 @@ def test_predict_says_what_the_learner_says(file: Path, tmp_path: Path, capsys: 
     assert last["foreign"] == answer.foreign
 
 
+def test_pictures_are_encoded_and_seen_as_the_learner_does(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By latency, and dark on bright: neither is the command's own way."""
+    random = np.random.default_rng(0)
+    for word, bright in (("left", slice(0, 4)), ("right", slice(4, 8))):
+        (tmp_path / "ink" / word).mkdir(parents=True)
+        for number in range(12):
+            ink = random.integers(0, 40, (8, 8)).astype(np.uint8)
+            ink[:, bright] += 200
+            Image.fromarray(255 - ink).save(tmp_path / "ink" / word / f"{number}.png")
+    folder = data.load("folder", root=tmp_path / "ink", time=12, invert=True, encoder="latency")
+    learner = Learner.for_data(folder, hidden=(30,), members=3).learn(folder, epochs=5)
+    saved = learner.save(tmp_path / "ink.bayspike")
+    picture = tmp_path / "ink" / "left" / "0.png"
+    last = json.loads(printed(capsys, "predict", saved, picture, "--json").splitlines()[-1])
+    answer = learner.predict_one(255 - np.asarray(Image.open(picture)))
+    assert last["class"] == answer.label == "left"
+    assert last["confidence"] == pytest.approx(answer.confidence, abs=1e-5)  # spikes by latency are not drawn
+
+
 @pytest.fixture(scope="module")
 def scaled(file: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same learner with a temperature, and with a seed of its own."""

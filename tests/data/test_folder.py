@@ -169,6 +169,24 @@ def test_the_view_reads_a_single_file_as_the_folder_was(tmp_path):
     assert torch.equal(streamed[:4], spikes[: len(streamed)])
 
 
+def test_a_file_whose_time_runs_backwards_is_sorted_if_the_folder_was(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            rows = writers.random_events(50, 30, seed=number, span=8000)
+            writers.aedat2(tmp_path / name / f"{number}.aedat", rows[1:] + rows[:1])
+    data = load(tmp_path, time=4, test_share=0.5, sort=True)
+    about = {"name": data.name, "time": 4, "inputs": data.train.inputs, "data": {}, "view": dict(data.view)}
+    about["sample_shape"] = list(data.sample_shape)
+    seen = [
+        part.spikes(torch.tensor([place]), torch.Generator())[:, 0]
+        for part in (data.train, data.test)
+        for place in range(len(part))
+    ]
+    spikes = spikes_of_file(tmp_path / "b" / "0.aedat", about, torch.Generator())
+    assert any(torch.equal(spikes, each) for each in seen)
+
+
 def test_what_is_wrong_is_said(tmp_path):
     def refused(sentence, root=tmp_path, **options):
         with pytest.raises(UserError, match=sentence):

@@ -16,7 +16,7 @@ from PIL import Image
 
 from bayspike.data.files.event_files import read_nmnist
 from bayspike.data.files.pictures import LARGEST_PICTURE, read_picture
-from bayspike.data.inputs import Silence, bins_of_lines, spikes_of_file
+from bayspike.data.inputs import Silence, bins_of_lines, spikes_of_file, view_of
 from bayspike.data.simulated.cache import cache_path, cached
 from bayspike.errors import UserError
 from bayspike.storage.arrays import read_arrays, write_arrays
@@ -213,3 +213,27 @@ def test_counters_that_go_round_do_so_over_pieces_too(tmp_path: Path, monkeypatc
     whole = read_nmnist(path).t.tolist()
     monkeypatch.setattr(events, "PIECE", 2)
     assert read_nmnist(path).t.tolist() == whole == [5, 8192 + 6, 3 * 8192 + 7, 3 * 8192 + 8]
+
+
+def test_a_stream_begins_with_its_first_event_whatever_the_clock_shows() -> None:
+    """N-MNIST counts from 0; a camera's clock may have run for years."""
+    lines = [(5, 1, 1, 1), (40_000, 2, 2, 0), (41_000, 3, 3, 1)]
+
+    def bins(offset: int) -> list[Any]:
+        return list(bins_of_lines([f"{t + offset} {x} {y} {p}" for t, x, y, p in lines], NMNIST))
+
+    step = view_of(NMNIST).step
+    for offset in (1000 * step, 1_700_000_000_000_000 // step * step):
+        for one, other in zip(bins(0), bins(offset), strict=True):
+            assert torch.equal(one, other) if isinstance(one, torch.Tensor) else one == other
+
+
+def test_merged_pixels_are_known_from_what_the_network_sees() -> None:
+    """A learner made for a data set has no options of its loader."""
+    about = {"name": "nmnist", "time": 20, "data": {"options": {}}}
+    assert [view_of({**about, "sample_shape": [2, -(-34 // factor)] * 2}).downsample for factor in range(1, 7)] == [
+        *range(1, 7)
+    ]
+    gestures = {"name": "dvs_gesture", "time": 25, "data": {}, "sample_shape": [1, 32, 32]}
+    assert (view_of(gestures).step, view_of(gestures).downsample) == (10_000, 4)
+    assert view_of({**gestures, "view": {"bin_ms": 20}}).step == 20_000

@@ -322,6 +322,8 @@ def test_a_learner_that_gathers_otherwise_has_a_temperature_after_every_task(tmp
     assert again.state.recipe.gather == "logits"
     assert torch.equal(again.predict(x).probabilities, other.predict(x).probabilities)
     assert not torch.equal(plain.predict(x).probabilities, other.predict(x).probabilities)
+    answers = again.predict(x)
+    torch.testing.assert_close(answers.over_time[-1], answers.probabilities)  # both with the temperature
     watch, spikes = other.watch(1), other.state.recipe.encoding.one(x[0]).spikes(torch.tensor([0]), torch.Generator())
     for step in spikes[:, 0]:
         watch.push(step)

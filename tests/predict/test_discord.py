@@ -158,10 +158,29 @@ def test_a_rule_keeps_its_promise_and_flags_the_foreign_on_a_stream() -> None:
     assert float(auroc(at_home.discord, abroad.discord)) > 0.99
 
 
+@pytest.mark.parametrize("members", [2, 3, 7])
+def test_a_stream_flags_what_the_whole_signal_flags(members: int) -> None:
+    """To the last bit: spikes are counted, so that inputs often lie right at the threshold."""
+    network, learnt = doubting()
+    many = Committee.draw(network, learnt, members, generator=torch.Generator().manual_seed(members))
+    spikes = Halves(0, 200).spikes(torch.arange(200), torch.Generator().manual_seed(1))[:5]
+    own = many.predict(spikes, keep_members="all")
+    assert own.members is not None
+    assert own.discord is not None
+    rule = calibrate_foreign(own.members, 0.2, "discord", own.discord)
+    watch = many.open(200, foreign=rule)
+    for t, frame in enumerate(spikes):
+        flags = rule.flags(own.members[:, t], t + 1, own.discord[t])
+        assert torch.equal(watch.push(frame).foreign, flags)
+        assert flags.double().mean() <= 0.2
+
+
 def test_refuses_what_it_cannot_score() -> None:
     members = torch.full((3, 4, 30, 2), 0.5)
     with pytest.raises(UserError, match="give their discord"):
         calibrate_foreign(members, 0.1, "discord")
+    with pytest.raises(UserError, match="keep_members='all'"):
+        calibrate_foreign(None, 0.1)  # type: ignore[arg-type]
     with pytest.raises(UserError, match="a number for each step and example"):
         calibrate_foreign(members, 0.1, "discord", torch.zeros(30))
     assert uncertainty_score(members[:, 0], "discord", torch.arange(30.0)).tolist() == list(range(30))

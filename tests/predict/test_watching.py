@@ -197,3 +197,11 @@ def test_a_network_that_never_rests_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     watch.push(torch.ones(1, 2, dtype=torch.uint8))
     with pytest.raises(UserError, match="still active"):
         watch.rest(10**9)
+
+
+def test_a_step_may_come_as_numpy_has_it_and_alone():
+    network = build(NetworkConfig(10, (8, 6), 2))
+    first, second = (predictor_of("committee", network).open(1) for _ in range(2))
+    frame = torch.ones(1, 10, dtype=torch.uint8)
+    one, other = first.push(frame), second.push(frame[0].numpy())
+    assert torch.equal(one.probabilities, other.probabilities)

@@ -28,20 +28,25 @@ LONGEST_LINE = 200  # characters of one event
 def view_of(about: Mapping[str, Any]) -> View:
     """The view of the data set a network was trained on."""
     name, time = str(about["name"]).removesuffix("_simulated"), int(about["time"])
-    downsample = int(about["data"].get("options", {}).get("downsample", 1))
     if about.get("view", {}).get("kind") == "recordings":
         return folder.view_of(about["view"], time)
     if name == "nmnist":
-        return View(lambda events: events, nmnist.SPAN // time, downsample, (34, 34), 0)
+        return View(lambda events: events, nmnist.SPAN // time, _merged(about, 34), (34, 34), 0)
     if name == "poker_dvs":
-        return View(lambda events: events.crop(0, 0, 35, 35), poker_dvs.SPAN // time, downsample, (128, 128), None)
+        cut = _merged(about, 35)
+        return View(lambda events: events.crop(0, 0, 35, 35), poker_dvs.SPAN // time, cut, (128, 128), None)
     if name == "mnist_dvs":
         return View(lambda events: events.mirrored().crop(48, 48, 26, 26), mnist_dvs.SPAN // time, 1, (128, 128), None)
     if name in ("dvs_gesture", "gestures"):
-        options = about["data"].get("options", {})
-        step = int(options.get("bin_ms", dvs_gesture.BIN // 1000)) * 1000
-        return View(lambda events: events, step, 128 // int(options.get("side", dvs_gesture.SIDE)), (128, 128), None)
+        usual = {"bin_ms": dvs_gesture.BIN // 1000}
+        step = int({**usual, **about["data"].get("options", {}), **about.get("view", {})}["bin_ms"]) * 1000
+        return View(lambda events: events, step, _merged(about, 128), (128, 128), None)
     raise UserError(f"a network trained on {about['name']} takes pictures, not recordings of events.")
+
+
+def _merged(about: Mapping[str, Any], pixels: int) -> int:
+    """How many pixels to a side became one, of a camera's `pixels`: by the size of what the network sees."""
+    return max(1, round(pixels / int(about["sample_shape"][-1])))
 
 
 def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Generator, resize: bool = False) -> Tensor:
@@ -54,12 +59,13 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
         f"{path}: give a picture ({', '.join(pictures.ENDINGS)}) or a recording ({', '.join(recordings.ENDINGS)}).",
     )
     view = view_of(about)
-    recorded = read_events(path, sensor=view.sensor)
+    seen = about.get("view", {})
+    recorded = read_events(path, sensor=view.sensor, sort=bool(seen.get("sort", False)))
     begin = int(recorded.t[0]) if view.start is None else view.start
     events = view.cut(recorded)
     time = int(about["time"])
     # recordings to judge may be longer than those learnt
-    if about["name"] in ("dvs_gesture", "gestures_simulated") and not about.get("view"):
+    if about["name"] in ("dvs_gesture", "gestures_simulated") and "kind" not in seen:
         time = min(-(-(recorded.duration + 1) // view.step), 10 * time)
     block = binned(events, time, view.step, start=begin, downsample=view.downsample)
     return _fitting(torch.from_numpy(_planes(block, about)), about, str(path))
@@ -90,7 +96,8 @@ class Silence(NamedTuple):
 def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
     """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end.
 
-    Bins without an event come as one `Silence`, however many they are.
+    Bins without an event come as one `Silence`, however many they are. Where a signal begins at a time of its own, a
+    clock that shows a later one than a whole signal lasts began before it: then its first event's bin is the first.
     """
     view = view_of(about)
     begin: int | None = view.start
@@ -100,7 +107,10 @@ def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Ite
         if not line.strip():
             continue
         t, *channel = _row(line, count, view.sensor)
-        begin = t if begin is None else begin
+        if begin is None:
+            begin = t
+        elif not last and t - begin >= int(about["time"]) * view.step:
+            begin = t - (t - begin) % view.step
         last = last or begin
         require(
             t - last <= LONGEST_SILENCE,

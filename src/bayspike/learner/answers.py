@@ -75,7 +75,7 @@ class Judge:
         require_range("confidence", confidence, 0, 1)
         done = predict_samples(self.committee, samples, generator)
         assert done.members is not None
-        over_time = self.known(done.probabilities)
+        over_time = self.scaled(self.known(done.probabilities))
         return self.answers(done.probabilities[-1], done.members, samples.time, confidence, over_time, done.discord)
 
     def open(self, batch: int = 1, confidence: float = 0.0) -> "LearnerWatch":
@@ -97,9 +97,7 @@ class Judge:
         foreign = torch.zeros(len(probabilities), dtype=torch.bool)
         if calibration is not None and calibration.foreign is not None:
             foreign = calibration.foreign.flags(members, time, discord)
-        known = self.known(probabilities)
-        if calibration is not None and calibration.temperature is not None and len(self.classes) > 1:
-            known = calibration.temperature.apply(known)
+        known = self.scaled(self.known(probabilities))
         doubt = split_uncertainty(members).epistemic.to(known.dtype)
         if not self.classes:
             nothing = torch.zeros(len(probabilities))
@@ -117,6 +115,11 @@ class Judge:
             return probabilities
         named = probabilities[..., : len(self.classes)]
         return named / named.sum(dim=-1, keepdim=True)
+
+    def scaled(self, known: Tensor) -> Tensor:
+        """By the temperature, if there is one."""
+        scale = None if self.calibration is None else self.calibration.temperature
+        return known if scale is None or len(self.classes) < 2 else scale.apply(known)
 
 
 class LearnerWatch:

@@ -139,7 +139,7 @@ class Learner:
         for name in ("inputs", "classes", "time", "encoder"):
             require(name not in settings, f"{name} is settled by the data set: leave it out.")
         born = cls(encoding_of(dataset.train, dataset.sample_shape), dataset.classes, **settings)
-        about = {"name": dataset.name, "simulated": dataset.simulated}
+        about = {"name": dataset.name, "simulated": dataset.simulated, "view": dict(dataset.view)}
         return cls.of(replace(born._state, about=about), born.on_task, born.on_batch)
 
     @classmethod

@@ -69,7 +69,10 @@ def uncertainty_score(members: Tensor, score: Score, discord: Tensor | None = No
     discord of members' spikes is given."""
     if score == "discord":
         if discord is None:
-            raise UserError("the score 'discord' goes by how differently members fire: give their discord, too.")
+            raise UserError(
+                "the score 'discord' goes by how differently members fire: give their discord, too (a single network "
+                "has none)."
+            )
         return discord.to(torch.float64)
     if score == "confidence":
         return 1 - members.to(torch.float64).mean(dim=0).amax(dim=-1)
@@ -91,6 +94,8 @@ def calibrate_foreign(
     scores. It says nothing of the chance of an alarm at *some* t.
     """
     require_range("false_alarm", false_alarm, 0, 1, low_open=True, high_open=True)
+    require(members is not None, "there are no members to go by: predict with keep_members='all'.")
+    members, discord = torch.as_tensor(members), None if discord is None else torch.as_tensor(discord)
     require(
         members.ndim == 4,
         f"members must have the shape (members, time, examples, classes), but have {tuple(members.shape)}; "
@@ -153,7 +158,9 @@ class Watch:
 
     @torch.no_grad()
     def push(self, spikes: Tensor) -> Decision:
-        """Take in the spikes `(batch, inputs)` of the next time-step and decide."""
+        """Take in the spikes `(batch, inputs)` of the next time-step (`(inputs,)` of a single one) and decide."""
+        spikes = torch.as_tensor(spikes)
+        spikes = spikes.unsqueeze(0) if spikes.ndim == 1 and self.batch == 1 else spikes
         if spikes.ndim != 2 or len(spikes) != self.batch:
             raise UserError(
                 f"spikes must have the shape ({self.batch}, {self.network.inputs}), one row per stream, "
@@ -214,12 +221,10 @@ class Watch:
     def _decide(self) -> Decision:
         members = self.members
         probabilities = members.mean(dim=0)
-        apart = self.discord
         confidence, label = probabilities.max(dim=-1)
-        foreign = torch.zeros_like(label, dtype=torch.bool)
+        foreign, apart = torch.zeros_like(label, dtype=torch.bool), self.discord.to(confidence.dtype)
         if self.foreign is not None:
-            foreign = self.foreign.flags(members, self.time, apart)
+            foreign = self.foreign.flags(members, self.time, apart)  # rounded as what its thresholds were made of
         epistemic = split_uncertainty(members).epistemic.to(confidence.dtype)
         abstain = foreign | (confidence < self.confidence)
-        rounded = apart.to(confidence.dtype)
-        return Decision(label, confidence, epistemic, foreign, abstain, self.time, probabilities, rounded)
+        return Decision(label, confidence, epistemic, foreign, abstain, self.time, probabilities, apart)

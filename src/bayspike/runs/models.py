@@ -4,14 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from bayspike.continual.methods import build_rule
 from bayspike.continual.tasks import Concatenated, of_classes
 from bayspike.data import catalogue
-from bayspike.data.base import Dataset, Samples
+from bayspike.data.base import Dataset, Encoder, Samples
 from bayspike.errors import UserError, require
 from bayspike.learner.examples import relabelled
 from bayspike.learner.file import is_learner_file, load_state, name_of_rule
@@ -81,8 +81,9 @@ def about_of(state: LearnerState) -> dict[str, Any]:
     """What a learner says of its inputs and names, in the words of a run's checkpoint."""
     recipe = state.recipe
     kind = name_of_rule(recipe.rule)
+    encoder = {"encoder": recipe.encoding.kind} if recipe.encoding.kind in get_args(Encoder) else {}
     about = {
-        "name": "data of its own", "simulated": False, "data": {"options": {}}, "label": kind, "method": kind,
+        "name": "data of its own", "simulated": False, "data": {"options": encoder}, "label": kind, "method": kind,
         **state.about,
         "gather": recipe.gather,
         "seed": state.seed, "members": recipe.members, "classes": list(state.classes), "time": recipe.encoding.time,

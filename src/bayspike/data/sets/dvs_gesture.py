@@ -137,6 +137,7 @@ def load(
         foreign=None if other is None else samples(other, test_time),
         foreign_about="" if other is None else _foreign_about(foreign_light, foreign_users, untaught),
         foreign_classes=not untaught,
+        view={"bin_ms": bin_ms},
         about=about,
         held_back=None if held_back is None else samples(held_back, test_time),
     )

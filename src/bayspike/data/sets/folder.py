@@ -144,7 +144,7 @@ def _recordings(
     shown = _longest(parts[0].paths, read) if span is None else span
     view = {
         "kind": "recordings", "span": max(shown, time), "sensor": [first.width, first.height],
-        "crop": None if crop is None else [int(side) for side in crop], "downsample": factor,
+        "crop": None if crop is None else [int(side) for side in crop], "downsample": factor, "sort": sort,
     }  # fmt: skip
     look = view_of(view, time)
     sides = (-(-height // factor), -(-width // factor))
