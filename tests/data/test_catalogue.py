@@ -4,6 +4,7 @@ import threading
 from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import numpy as np
 import pytest
 import torch
 from matplotlib.image import imread
@@ -250,3 +251,35 @@ def test_pictures_of_points_images_and_events(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["deep", "moons.png", "toy.png"]
     with pytest.raises(UserError, match="cannot be written"):
         draw(data, tmp_path / "toy.docx")
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "sentence"),
+    [
+        ("digits", {"test_per_class": "x"}, "The option test_per_class of the data set 'digits' must be"),
+        ("digits", {"test_per_class": 0}, "test_per_class must"),
+        ("digits", {"test_per_class": 1.5}, "The option test_per_class"),
+        ("digits", {"source": 3}, "The option source"),
+        ("two_moons", {"noise": "x"}, "The option noise"),
+        ("two_moons", {"noise": -1}, "noise must"),
+        ("two_moons", {"per_class": None}, "The option per_class"),
+        ("gestures_simulated", {"users": "many"}, "The option users"),
+    ],
+)
+def test_options_are_of_the_kind_their_loader_takes(name, options, sentence):
+    with pytest.raises(UserError, match=sentence) as refusal:
+        catalogue.load(name, **options)
+    assert "\n" not in str(refusal.value)
+
+
+def test_a_word_is_no_truth(tmp_path):
+    """`invert=no` was taken for true, as any word is."""
+    with pytest.raises(UserError, match="The option invert of the data set 'folder' must be true or false"):
+        catalogue.load("folder", root=tmp_path, invert="no")
+
+
+def test_none_numpy_and_plain_strings_are_taken(tmp_path):
+    assert catalogue.load("digits", foreign=None, time=2).foreign is None
+    assert len(catalogue.load("digits", test_per_class=np.int64(3), time=2).test) == 30
+    assert {each.name for each in catalogue.status(str(tmp_path))} == set(catalogue.CATALOGUE)
+    assert catalogue.show("two_moons", str(tmp_path / "moons.png"), time=3) == tmp_path / "moons.png"

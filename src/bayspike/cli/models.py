@@ -93,6 +93,12 @@ class Evaluate:
             require_range("--coverage", self.coverage, 0, 1, low_open=True, high_open=True)
         at_least_one(members=self.members, test_examples=self.test_examples)
         agree(self.own_code, self.dataset)
+        beside = self.predictor or self.gather or self.coverage is not None or self.temperature or self.foreign
+        require(
+            not (self.controls and beside),
+            "--controls judges committees in one way: leave out --predictor, --gather, --coverage, --temperature and "
+            "--foreign.",
+        )
         if self.keep:
             return self._keep()
         model = load_model(self.model, self.job)
@@ -112,6 +118,10 @@ class Evaluate:
         if self.controls:
             from bayspike.cli.controls import tell_controls
 
+            require(
+                len(dataset.test) >= 2,
+                "--controls needs two test examples or more: half of them choose, the other half judges.",
+            )
             return tell_controls(model, dataset, members, seed, as_json=self.json)
         wanted = Wanted(self.coverage, self.temperature, self.foreign)
         verdicts = {}

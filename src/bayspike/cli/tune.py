@@ -1,6 +1,7 @@
 """`bayspike tune`."""
 
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -124,10 +125,18 @@ def tune(directory: "TuneDirectory", config: "TuneConfig", bench: "Workbench", w
             return 130
     record = read_record(directory.record)
     wide_console().print(table(record))
-    names = " ".join(name for name in record["methods"] if ":" not in name)
     print(f"Report: {write_tuning_report(record, directory.report)}")
-    print(f"Use them: bayspike run {base.experiment} --preset {base.preset} --method {names} --tuned {directory.path}")
+    learners = as_options(record["methods"])
+    print(f"Use them: bayspike run {base.experiment} --preset {base.preset} {learners} --tuned {directory.path}")
     return 0
+
+
+def as_options(names: Collection[str]) -> str:
+    """The options that name these learners: `--method` those of the package, `--rule` one's own."""
+    own = [name for name in names if ":" in name]
+    built_in = [name for name in names if ":" not in name]
+    options = (("--method", built_in), ("--rule", own))
+    return " ".join(" ".join((option, *some)) for option, some in options if some)
 
 
 def table(record: dict[str, Any]) -> Any:

@@ -5,15 +5,15 @@ made from any data set: split by classes, repeated, with permuted inputs, or wit
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
-from bayspike.data.base import Dataset, Samples
+from bayspike.data.base import Dataset, Samples, whole
 from bayspike.data.items import Items
-from bayspike.errors import UserError, require, require_range
+from bayspike.errors import UserError, hint, require, require_range
 
 
 @dataclass(frozen=True)
@@ -65,13 +65,15 @@ class Stream:
         return found if len(found) == len(self.tasks) else None
 
 
-def split_by_class(dataset: Dataset, groups: Sequence[Sequence[int]] | None = None) -> Stream:
-    """One task per group of classes; by default pairs in order, {0,1}, {2,3}, and so on."""
+def split_by_class(dataset: Dataset, groups: Sequence[Sequence[int | str]] | None = None) -> Stream:
+    """One task per group of classes, numbers or names; by default pairs in order, {0,1}, {2,3}, and so on."""
     classes = len(dataset.classes)
-    groups = groups or [list(range(first, min(first + 2, classes))) for first in range(0, classes, 2)]
+    if groups is None:
+        groups = [list(range(first, min(first + 2, classes))) for first in range(0, classes, 2)]
     seen: set[int] = set()
     tasks = []
-    for group in groups:
+    for named in groups:
+        group = _numbers(dataset.classes, named)
         for label in group:
             require(0 <= label < classes, f"class {label} does not exist: the data set has 0 … {classes - 1}.")
             require(label not in seen, f"class {label} stands in two groups; use `repeated` to show a task again.")
@@ -79,6 +81,18 @@ def split_by_class(dataset: Dataset, groups: Sequence[Sequence[int]] | None = No
         name = "{" + ",".join(dataset.classes[label] for label in group) + "}"
         tasks.append(Task(name, of_classes(dataset.train, group), of_classes(dataset.test, group)))
     return Stream(tuple(tasks), classes)
+
+
+def _numbers(classes: Sequence[str], group: Sequence[int | str]) -> list[int]:
+    """The places of a group's classes, which are numbers or names."""
+    if isinstance(group, str) or not isinstance(group, Iterable):
+        raise UserError(f"a group must be a list of classes, as in [[0, 1], [2, 3]], but is {group!r}.")
+    places = []
+    for each in group:
+        if isinstance(each, str) and each not in classes:
+            raise UserError(f"class {each!r} does not exist: they are {', '.join(classes)}.{hint(each, classes)}")
+        places.append(classes.index(each) if isinstance(each, str) else whole("a class that is no name", each))
+    return places
 
 
 def of_classes(samples: Samples, group: Sequence[int]) -> Samples:

@@ -4,8 +4,10 @@ The kinds of samples are in `samples`; `Dataset.from_arrays` and `Dataset.from_t
 """
 
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -14,7 +16,7 @@ from torch import Tensor
 
 from bayspike.data import arrays, lazy
 from bayspike.data.samples import CoordinateSamples, Encoder, Samples, SpikeSamples, StaticSamples, merge
-from bayspike.errors import require
+from bayspike.errors import UserError, require
 
 __all__ = [
     "CoordinateSamples",
@@ -25,6 +27,7 @@ __all__ = [
     "StaticSamples",
     "merge",
     "stratified_split",
+    "whole",
 ]
 
 
@@ -76,7 +79,7 @@ class Dataset:
         y: Any,
         *,
         time: int | None = None,
-        test: tuple[Any, Any] | float = 0.2,
+        test: Sequence[Any] | float = 0.2,
         classes: Sequence[str] | None = None,
         sample_shape: Sequence[int] | None = None,
         inputs: int | None = None,
@@ -95,9 +98,12 @@ class Dataset:
         test: arrays of the test part, `(x, y)`; or a share (a number) of every class, drawn by `seed`.
         kind: says what `x` is where the rule above would be wrong.
         """
-        pairs = [(x, y), test] if isinstance(test, tuple) else [(x, y)]
+        pairs: list[Sequence[Any]] = [(x, y)]
+        if isinstance(test, tuple | list):
+            pairs.append(test)
         require(
-            all(len(pair) == 2 for pair in pairs), "test must be (x, y), a share of every class, or a number of it."
+            len(pairs[-1]) == 2 and isinstance(test, tuple | list | Real),
+            "test must be (x, y), a share of every class, or a number of it.",
         )
         labels, names = arrays.number_classes([pair[1] for pair in pairs], classes)
         blocks = [arrays.as_array(pair[0], "x") for pair in pairs]
@@ -116,13 +122,13 @@ class Dataset:
                 require(time is not None, "pictures need time=…, the number of time-steps for which each is shown.")
                 assert time is not None
                 values, shape = arrays.as_bytes(block)
-                parts.append(StaticSamples(values, numbers, time, encoder))
+                parts.append(StaticSamples(values, numbers, whole("time", time), encoder))
             require(
                 natural in ((), shape), f"training samples have the shape {natural}, but test samples have {shape}."
             )
             natural = shape
-        if not isinstance(test, tuple):
-            parts = _split(parts[0], test, seed)
+        if isinstance(test, Real):
+            parts = _split(parts[0], float(test), seed)
         return cls(name, parts[0], parts[1], names, arrays.fitting_shape(parts[0].inputs, natural, sample_shape))
 
     @classmethod
@@ -174,9 +180,17 @@ class Dataset:
         return cls(name or type(dataset).__name__.lower(), parts[0], parts[1], names, form.shape)
 
 
+def whole(name: str, value: Any) -> int:
+    """A whole number, of Python's or numpy's kind; floats are refused."""
+    try:
+        return int(operator.index(value))
+    except TypeError as error:
+        raise UserError(f"{name} must be a whole number, but is {value!r}.") from error
+
+
 def _split(samples: Samples, share: float, seed: int) -> list[Samples]:
     require(share > 0, f"test is a share or a number of samples of every class and must be above 0, but is {share}.")
-    train, test = stratified_split(samples.labels, share, seed)
+    train, test = stratified_split(samples.labels, share, whole("seed", seed))
     return [samples.subset(train), samples.subset(test)]
 
 

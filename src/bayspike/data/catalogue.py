@@ -8,7 +8,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import GenericAlias, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from bayspike.data.base import Dataset
 from bayspike.data.download import Remote, fetch_all
@@ -19,6 +20,7 @@ from bayspike.data.simulated import gestures as gestures_simulated
 from bayspike.data.simulated import mnist_dvs as mnist_dvs_simulated
 from bayspike.errors import UserError, hint, require
 from bayspike.storage.named import import_named, is_named
+from bayspike.storage.plain import coerce
 
 Finder = Callable[[Path | None], Path | None]
 
@@ -213,7 +215,7 @@ def load(
 
     With `root` that folder is the only place searched. A name `package.module:function` is imported and called.
     """
-    root = None if root is None else Path(root)
+    root = _path(root)
     if root is not None:
         require(root.is_dir(), f"{root} is not a folder: name the one that holds the data (--data, or root=).")
     if is_named(name):
@@ -223,7 +225,28 @@ def load(
     _check_options(name, options, known)
     if time is not None:
         options["time"] = time
-    return loader(root=root, seed=seed, **options)
+    hints = get_type_hints(loader)
+    given = {
+        option: coerce(_plain(value), _plain_hint(hints[option]), f"The option {option} of the data set {name!r}")
+        for option, value in options.items()
+    }
+    return loader(root=root, seed=seed, **given)
+
+
+def _plain(value: Any) -> Any:
+    """Numbers and arrays of numpy or torch, and ranges, as plain numbers and lists."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    return list(value) if isinstance(value, range) else value
+
+
+def _plain_hint(hint: Any) -> Any:
+    """A loader's annotation as `coerce` reads it: a sequence is a tuple, for which one item alone will do."""
+    if get_origin(hint) is Sequence:
+        return GenericAlias(tuple, (get_args(hint)[0], ...))
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(_plain_hint(each) for each in get_args(hint))]  # noqa: UP007
+    return hint
 
 
 def _check_options(name: str, options: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -257,23 +280,23 @@ def _load_named(name: str, common: Mapping[str, Any], options: Mapping[str, Any]
     return dataset
 
 
-def place_of(name: str, root: Path | None) -> Path | None:
+def place_of(name: str, root: Path | str | None) -> Path | None:
     """The folder in which the files of a data set are found; None where it needs none."""
-    entry = CATALOGUE.get(name)
+    entry, root = CATALOGUE.get(name), _path(root)
     return root if entry is None or entry.find is None else entry.find(root)
 
 
-def status(root: Path | None = None) -> list[DatasetStatus]:
+def status(root: Path | str | None = None) -> list[DatasetStatus]:
     """For every data set: what it is, where it was found or how to get it, size and licence."""
-    return [_status(name, entry, root) for name, entry in CATALOGUE.items()]
+    return [_status(name, entry, _path(root)) for name, entry in CATALOGUE.items()]
 
 
-def get(name: str, *, root: Path | None = None) -> str:
+def get(name: str, *, root: Path | str | None = None) -> str:
     """Download (or, for a simulated set, make) what is missing, and say in one sentence where it is.
 
     What cannot be downloaded by a program is a `UserError` that says which file to fetch by hand, and where to put it.
     """
-    entry = _entry(name)
+    entry, root = _entry(name), _path(root)
     before = _status(name, entry, root)
     if entry.simulated:
         data = entry.load(root=root)
@@ -289,10 +312,20 @@ def get(name: str, *, root: Path | None = None) -> str:
 
 
 def show(
-    name: str, out: Path, *, root: Path | None = None, seed: int = 0, time: int | None = None, **options: Any
+    name: str,
+    out: Path | str,
+    *,
+    root: Path | str | None = None,
+    seed: int = 0,
+    time: int | None = None,
+    **options: Any,
 ) -> Path:
     """Write a picture of some samples of the data set and return its path."""
-    return draw(load(name, root=root, seed=seed, time=time, **options), out, seed=seed)
+    return draw(load(name, root=root, seed=seed, time=time, **options), Path(out), seed=seed)
+
+
+def _path(place: Path | str | None) -> Path | None:
+    return None if place is None else Path(place)
 
 
 def _entry(name: str) -> Entry:

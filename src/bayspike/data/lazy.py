@@ -195,7 +195,7 @@ def _events(source: Any, how: Reading) -> Form:
         raise UserError("events need time=…, the number of time-steps they are put into.")
     require_range("time", time, 1)
     require_range("downsample", how.downsample, 1)
-    sensor = how.sensor_size or getattr(source, "sensor_size", None)
+    sensor = getattr(source, "sensor_size", None) if how.sensor_size is None else how.sensor_size
     if sensor is None or len(sensor) < 2:
         raise UserError("events need sensor_size=(width, height, 2): the data set does not tell it.")
     width, height = (-(-int(side) // how.downsample) for side in sensor[:2])

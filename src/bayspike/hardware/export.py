@@ -84,6 +84,7 @@ def export(
     out = Path(out)
     _check_target(out, force)
     committee = from_network(network, weights)
+    spikes, labels = np.asarray(spikes), None if labels is None else np.asarray(labels)  # tensors will do
     check_binary_spikes(spikes, network.inputs)
     require(spikes.shape[0] > 0 and spikes.shape[1] > 0, "the self-test needs at least one step of one example.")
     test = np.ascontiguousarray(spikes.astype(np.uint8))

@@ -1,6 +1,6 @@
 """`Learner`: the one object for people. It holds a `LearnerState` and replaces it by the next whenever it learns."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ import torch
 from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores, StreamConfig
 from bayspike.data.augment import parse_augment
-from bayspike.data.base import Dataset
+from bayspike.data.base import Dataset, whole
 from bayspike.errors import require
 from bayspike.kernels import Kernels, require_kernels
 from bayspike.learner import defaults
@@ -46,7 +46,7 @@ class Learner:
         *,
         time: int = defaults.TIME,
         encoder: Kind = "rate",
-        hidden: Sequence[int] = defaults.HIDDEN,
+        hidden: int | Sequence[int] = defaults.HIDDEN,
         network: str | None = None,
         rule: Rule | None = None,
         epochs: int | None = None,
@@ -69,7 +69,7 @@ class Learner:
             classes: names that are known already, or how many; others may come with any task.
             time: time-steps for which an example is shown.
             encoder: `rate` or `latency` for images and features, `spikes` for spike trains.
-            hidden: neurons of each layer.
+            hidden: neurons of each layer, or of the only one.
             network: any layers in place of `hidden`, for instance `"16c5-2p-32c5-2p-128"`: convolutions and poolings.
             rule: how it learns; by default a Gaussian posterior over every synapse.
             epochs: how often a task is shown; by default once, and a small task more often.
@@ -89,12 +89,12 @@ class Learner:
             on_batch: called after each mini-batch.
         """
         require_kernels(kernels)
-        names = _names(classes)
-        encoding = inputs if isinstance(inputs, Encoding) else Encoding(encoder, _shape(inputs), time)
+        names, seed, time = _names(classes), whole("seed", seed), whole("time", time)
+        encoding = inputs if isinstance(inputs, Encoding) else Encoding(encoder, _sizes("inputs", inputs), time)
         chosen = rule or defaults.default_rule()
         layers = NetworkConfig(
             encoding.inputs,
-            tuple(hidden) if network is None else (),
+            _sizes("hidden", hidden) if network is None else (),
             max(2, len(names)),  # two rows at least: the second waits for its name
             binary=chosen.binary,
             seed=seed,
@@ -102,7 +102,7 @@ class Learner:
             shape=() if network is None or encoding.code is not None else encoding.shape,
         )
         training = StreamConfig(
-            batch=batch,
+            batch=whole("batch", batch),
             coreset_share=coreset_share,
             evidence="once",
             augment_stored=None if augment_stored is None else parse_augment(augment_stored, encoding.shape),
@@ -114,8 +114,8 @@ class Learner:
             encoding,
             chosen,
             training,
-            epochs,
-            members=members,
+            None if epochs is None else whole("epochs", epochs),
+            members=whole("members", members),
             held_back=held_back,
             gather=gather,
             foreign_score=foreign_score,
@@ -179,9 +179,15 @@ class Learner:
 
     def partial_fit(self, x: Any, y: Any = None, classes: Sequence[str] | None = None) -> "Learner":
         """`learn` under the name that scikit-learn has for it; every call is a task."""
-        if classes is not None:
-            self._become(with_classes(self._state, [self._word(each) for each in classes]))
-        return self.learn(x, y)
+        before = self._state
+        grown = before if classes is None else with_classes(before, [self._word(each) for each in classes])
+        self._become(grown)
+        try:
+            return self.learn(x, y)
+        except BaseException:
+            if self._state is grown:  # nothing was learnt
+                self._become(before)
+            raise
 
     def learn_one(self, x: Any, label: str | int) -> "Learner":
         """Learn one example, in a stream without task boundaries."""
@@ -263,14 +269,16 @@ class Learner:
         return word_of(number, self.classes_)
 
 
-def _shape(inputs: int | Sequence[int]) -> tuple[int, ...]:
-    return (inputs,) if isinstance(inputs, int) else tuple(inputs)
+def _sizes(name: str, given: int | Sequence[int]) -> tuple[int, ...]:
+    """Several whole numbers, or one."""
+    return tuple(whole(name, each) for each in (given if isinstance(given, Iterable) else [given]))
 
 
 def _names(classes: int | Sequence[str]) -> tuple[str, ...]:
-    if isinstance(classes, int):
-        require(classes >= 0, f"classes must be names, or their number, but is {classes}.")
-        return tuple(str(number) for number in range(classes))
+    if not isinstance(classes, Iterable):
+        count = whole("the number of classes", classes)
+        require(count >= 0, f"classes must be names, or their number, but is {count}.")
+        return tuple(str(number) for number in range(count))
     require(not isinstance(classes, str), f"classes must be a list of names, but is the one word {classes!r}.")
     names = tuple(str(name) for name in classes)
     require(len(set(names)) == len(names), f"the name of a class stands twice in {', '.join(names)}.")

@@ -40,7 +40,7 @@ def learn_example(state: LearnerState, example: Plain) -> LearnerState:
         generator = generator_for(state.seed, "alone", "kept", state.alone)
         done = replace(state, held_back=_with_bounded(state.held_back, example, generator))
     else:
-        done = _stored(_learnt(state, example), example)
+        done = _without_temperature(_stored(_learnt(state, example), example))
     done = replace(
         done,
         seen=counted(state.seen, example.labels),
@@ -48,6 +48,13 @@ def learn_example(state: LearnerState, example: Plain) -> LearnerState:
         since_task=state.since_task + 1,
     )
     return calibrate(done) if done.alone % CALIBRATE_EVERY == 0 else done
+
+
+def _without_temperature(state: LearnerState) -> LearnerState:
+    """One that was asked for is good until something is learnt; those who gather otherwise always have one."""
+    if state.calibration is None or state.recipe.gather != "mean":
+        return state
+    return replace(state, calibration=replace(state.calibration, temperature=None))
 
 
 def _is_held_back(state: LearnerState, example: Plain) -> bool:

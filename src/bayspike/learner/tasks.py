@@ -11,6 +11,7 @@ from bayspike.continual.extending import extend
 from bayspike.continual.protocol import Progress
 from bayspike.continual.replay import Plan
 from bayspike.continual.tasks import Task
+from bayspike.data.base import whole
 from bayspike.learner.answers import calibrate
 from bayspike.learner.defaults import default_epochs
 from bayspike.learner.examples import Given, appended, relabelled, standing_alone
@@ -64,7 +65,8 @@ def learn_task(
     aside, rest = hold_back(recipe, labels, number)
     train = samples if not len(aside) else samples.subset(rest)
     batch = recipe.training.batch
-    config = replace(recipe.training, epochs=epochs or recipe.epochs or default_epochs(len(train), batch))
+    asked = recipe.epochs if epochs is None else whole("epochs", epochs)
+    config = replace(recipe.training, epochs=default_epochs(len(train), batch) if asked is None else asked)
     concerns: dict[tuple[str, int], str] = {}
 
     def watch(now: Progress, report: BatchReport, plan: Plan) -> None:

@@ -5,16 +5,30 @@ time. Labels are `(batch,)` integers. A measure reduces the batch and keeps the 
 cumulative probabilities `(time, batch, classes)` of a predictor give the measure as a function of t.
 """
 
+from typing import Any
+
+import numpy as np
 import torch
 from torch import Tensor
 
-from bayspike.errors import require
+from bayspike.errors import UserError, require
 
 TOLERANCE = 1e-3  # of a row's sum: float32 softmax averages over time and members stay far below this
 
 
+def as_tensor(values: Any, name: str) -> Tensor:
+    """Tensors as they are; arrays of numpy, and lists, as tensors."""
+    if isinstance(values, Tensor):
+        return values
+    try:
+        return torch.from_numpy(np.array(values, order="C"))
+    except (TypeError, ValueError) as error:  # words, or rows of unequal length
+        raise UserError(f"{name} must be one array of numbers ({error}).") from error
+
+
 def check_probabilities(probabilities: Tensor, name: str = "probabilities", *, least_dims: int = 2) -> Tensor:
     """The same values in float64, refused unless every row of the last dimension is a distribution."""
+    probabilities = as_tensor(probabilities, name)
     require(
         probabilities.dim() >= least_dims and probabilities.shape[-1] >= 2,
         f"{name} must have shape (..., batch, classes) with at least two classes, "
@@ -39,6 +53,7 @@ def check_probabilities(probabilities: Tensor, name: str = "probabilities", *, l
 
 def check_labels(labels: Tensor, batch: int, classes: int, name: str = "labels") -> Tensor:
     """The labels as int64 `(batch,)`, refused if of another length or outside `0 .. classes - 1`."""
+    labels = as_tensor(labels, name)
     require(
         labels.dim() == 1 and labels.shape[0] == batch,
         f"{name} must have shape ({batch},) to match the probabilities, but have {tuple(labels.shape)}.",
@@ -64,6 +79,7 @@ def check_pair(probabilities: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def check_scores(scores: Tensor, name: str) -> Tensor:
     """One score per example, `(..., examples)`, in float64 and finite."""
+    scores = as_tensor(scores, name)
     require(
         scores.dim() >= 1 and scores.numel() > 0,
         f"{name} must hold at least one score per example, but have shape {tuple(scores.shape)}.",

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import require
-from bayspike.metrics.checks import check_probabilities
+from bayspike.metrics.checks import as_tensor, check_probabilities
 
 
 class Uncertainty(NamedTuple):
@@ -29,6 +29,7 @@ def entropy(probabilities: Tensor) -> Tensor:
 
 def split_uncertainty(members: Tensor) -> Uncertainty:
     """From per-member probabilities `(members, ..., classes)`; the first dimension is averaged away."""
+    members = as_tensor(members, "members")
     require(
         members.dim() >= 2,
         f"members must have shape (members, ..., classes), but have {tuple(members.shape)}.",

@@ -72,6 +72,7 @@ class Predictor(ABC):
         self, spikes: Tensor, generator: torch.Generator | None = None, keep_members: KeepMembers = "final"
     ) -> Prediction:
         """Probabilities for `spikes` `(time, batch, inputs)` of zeros and ones. Only an Ensemble uses the generator."""
+        spikes = torch.as_tensor(spikes)  # an array of numpy's will do
         check_binary(self.network, spikes)
         require(
             keep_members in ("all", "final", "none"),

@@ -12,8 +12,9 @@ ENDINGS = (".bin", ".aedat", ".aedat4", ".npy")
 _AEDAT3 = b"#!AER-DAT3"
 
 
-def read_events(path: Path, *, sensor: tuple[int, int] | None = None, sort: bool = False) -> Events:
+def read_events(path: Path | str, *, sensor: tuple[int, int] | None = None, sort: bool = False) -> Events:
     """The events of a file; `sensor` is the width and height of the camera where its format leaves them open."""
+    path = Path(path)
     ending = path.suffix.lower()
     width, height = sensor or (128, 128)
     if ending == ".bin":

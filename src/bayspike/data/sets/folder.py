@@ -25,6 +25,7 @@ from bayspike.errors import UserError, require, require_range
 TIME_OF_PICTURES, TIME_OF_RECORDINGS = 50, 40
 MOST_INPUTS = 128 * 128  # of a picture that nobody asked to make smaller
 LONGEST_SIDE = 36  # pixels to which a recording is merged down where nothing is said
+LONGEST_SPAN = 10**12  # µs: eleven days
 MOST_BYTES = 2**33
 _LOOKED_AT = 200  # recordings that decide how long is shown
 _MANY = 2_000
@@ -141,6 +142,8 @@ def _recordings(
     width, height = (first.width, first.height) if crop is None else (int(crop[2]), int(crop[3]))
     factor = -(-max(width, height) // LONGEST_SIDE) if downsample is None else downsample
     require_range("downsample", factor, 1, max(width, height))
+    if span is not None:
+        require_range("span", span, 1, LONGEST_SPAN)
     shown = _longest(parts[0].paths, read) if span is None else span
     view = {
         "kind": "recordings", "span": max(shown, time), "sensor": [first.width, first.height],

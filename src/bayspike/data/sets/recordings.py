@@ -11,7 +11,7 @@ from rich.progress import track
 
 from bayspike.data.base import SpikeSamples
 from bayspike.data.encoders import pack
-from bayspike.errors import require
+from bayspike.errors import require, require_range
 
 T = TypeVar("T")
 
@@ -36,6 +36,8 @@ def packed_recordings(
 
 def per_class_limit(labels: Sequence[int], limit: int | None) -> list[int]:
     """Indices of the first `limit` members of every class, in order; all of them without a limit."""
+    if limit is not None:
+        require_range("per_class", limit, 1)
     seen: dict[int, int] = {}
     kept = []
     for index, label in enumerate(labels):

@@ -12,10 +12,11 @@ from torch import Tensor
 
 from bayspike.data.base import CoordinateSamples, Dataset
 from bayspike.data.encoders import PopulationCode
-from bayspike.errors import require
+from bayspike.errors import require, require_range
 
 TIME = 100
 FAR = 0.5  # a moon's half width and noise are well within
+MOST_POINTS, LARGEST_NOISE = 100_000, 1_000  # of a class; beyond, there is no room and no moon
 CODE = PopulationCode(low=(-1.5, -1.0), high=(2.5, 1.5), neurons=10)
 
 
@@ -24,7 +25,8 @@ def load(
 ) -> Dataset:
     """Two interleaved half circles; train and test are drawn apart. `root` is not used."""
     del root
-    require(per_class >= 1, f"per_class must be at least 1, but is {per_class}.")
+    require_range("per_class", per_class, 1, MOST_POINTS)
+    require_range("noise", noise, 0, LARGEST_NOISE)
     train, test = (_moons(per_class, noise, time, np.random.RandomState((2 * seed + part) % 2**32)) for part in (0, 1))
     plane = grid(time=time)
     far = torch.cdist(plane.coordinates, train.coordinates).amin(dim=1) > FAR

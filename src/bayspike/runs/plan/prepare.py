@@ -22,6 +22,13 @@ from bayspike.runs.plan.experiment import Experiment
 from bayspike.spiking.network import Network, NetworkConfig, build
 from bayspike.storage.named import is_named, require_permitted
 
+_SAID_ELSEWHERE = {
+    "name": "name the data set with --dataset",
+    "root": "name the folder with --data",
+    "time": "give the time-steps with --time",
+    "seed": "the data are the same in every repetition, of which there are as many as --seeds says",
+}
+
 
 @dataclass(frozen=True)
 class PreparedJob:
@@ -38,12 +45,14 @@ class PreparedJob:
 def load_data(experiment: Experiment, options: DataOptions) -> Dataset:
     """The data set, cut to the sizes asked for."""
     root = None if options.root is None else Path(options.root)
+    for option, instead in _SAID_ELSEWHERE.items():
+        require(option not in options.options, f"--options takes no {option}: {instead}.")
     if is_named(options.name):
         require_permitted(options.name)
     try:
         dataset = catalogue.load(options.name, root=root, seed=options.seed, time=options.time, **options.options)
     except UserError as error:
-        if experiment.stand_in is None or options.name != experiment.dataset:
+        if experiment.stand_in is None or options.name != experiment.dataset or experiment.stand_in not in str(error):
             raise
         raise UserError(f"{error} To run on that simulated stand-in, add --simulated.") from error
     foreign, train, held_back = dataset.foreign, dataset.train, dataset.held_back
