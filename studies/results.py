@@ -85,6 +85,12 @@ STEPS = (
         ("course",),
     ),
     Step(
+        "permuted-mnist-flat",
+        "permuted-mnist --preset laptop --train-examples 60000 --seeds 3 --method bayes-flat --kernels compiled",
+        0.5,
+        "permuted-mnist-flat",
+    ),
+    Step(
         "mnist-alone",
         "permuted-mnist --preset laptop --tasks 1 --train-examples 60000 --seeds 3 --method bayes-stream mesu finetune "
         "--kernels compiled",

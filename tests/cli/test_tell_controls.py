@@ -37,6 +37,23 @@ def test_a_posterior_beside_its_controls(run: Path, capsys: pytest.CaptureFixtur
     assert "root mean square" in shown.replace("\n", " ")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--test-examples", "1"], "--controls needs two test examples or more"),
+        (["--predictor", "mean"], "leave out --predictor"),
+        (["--gather", "logits"], "leave out --predictor, --gather"),
+        (["--coverage", "0.9"], "--coverage"),
+        (["--temperature"], "--temperature"),
+        (["--foreign"], "--foreign"),
+        (["--foreign", "--keep"], "--foreign"),
+    ],
+)
+def test_what_does_not_go_with_controls_is_said(run: Path, capsys: pytest.CaptureFixture[str], arguments, sentence):
+    assert main(["evaluate", str(run), "--controls", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_pruned_networks_are_judged_by_both_criteria(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", str(run), "--prune", "0.5", "0.99", "--test-examples", "20", "--json"]
     assert main(command) == 0

@@ -1,6 +1,8 @@
 """Task streams: which samples each task shows, in which order, and what is refused."""
 
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,15 +33,32 @@ def test_any_grouping_and_order_even_with_classes_left_out() -> None:
     assert stream.classes == 4
 
 
+def test_groups_may_be_names_or_an_array() -> None:
+    data = replace(dataset([5, 6, 7, 8]), classes=("ant", "bee", "cow", "doe"))
+    named = split_by_class(data, [["doe"], ["cow", "ant"]])
+    assert [task.name for task in named.tasks] == ["{doe}", "{cow,ant}"]
+    assert [sorted(set(task.train.labels.tolist())) for task in named.tasks] == [[3], [0, 2]]
+    for groups in (np.array([[3, 1], [0, 2]]), np.array([["doe", "bee"], ["ant", "cow"]])):
+        tasks = split_by_class(data, groups).tasks  # type: ignore[arg-type]
+        assert [task.name for task in tasks] == ["{doe,bee}", "{ant,cow}"]
+        assert [sorted(set(task.test.labels.tolist())) for task in tasks] == [[1, 3], [0, 2]]
+
+
 @pytest.mark.parametrize(
     ("groups", "sentence"),
     [
         ([[0, 7]], "class 7 does not exist: the data set has 0 … 3"),
         ([[0, 1], [1, 2]], "class 1 stands in two groups; use `repeated`"),
         ([[0], []], "task '{}' has no train samples"),
+        ([], "a stream needs at least one task"),
+        ([["0"], ["4"]], "class '4' does not exist: they are 0, 1, 2, 3"),
+        ([["0"], [0]], "class 0 stands in two groups"),
+        ([[0.5]], "a class that is no name must be a whole number, but is 0.5"),
+        ([0, 1], r"a group must be a list of classes, as in .*, but is 0\."),
+        (["01"], "a group must be a list of classes, as in .*, but is '01'"),
     ],
 )
-def test_groups_that_make_no_sense_are_refused(groups: list[list[int]], sentence: str) -> None:
+def test_groups_that_make_no_sense_are_refused(groups: list[Any], sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         split_by_class(dataset(), groups)
 

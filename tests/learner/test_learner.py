@@ -203,9 +203,16 @@ def test_a_temperature_is_fitted_where_asked_for_and_goes_when_it_learns(tmp_pat
     assert after.accuracy == before.accuracy
     again = Learner.load(learner.save(tmp_path / "a.bayspike"))
     assert torch.equal(again.predict(x).confidence, scaled.confidence)
-    learner.learn(*pictures("d"))
-    assert learner.state.calibration is not None
-    assert learner.state.calibration.temperature is None
+    shown = again.state.presentations
+    again.learn_one(x[0], words[0])  # of a class it knows, and with this seed held back: nothing is learnt
+    assert again.state.presentations == shown
+    assert again.state.calibration.temperature is not None
+    again.learn_one(x[1], words[1])
+    assert again.state.presentations > shown
+    for each in (learner.learn(*pictures("d")), again):
+        assert each.state.calibration is not None
+        assert each.state.calibration.foreign is not None
+        assert each.state.calibration.temperature is None
     with pytest.raises(UserError, match="no examples were held back"):
         small(held_back=0.0).learn(*pictures("ab")).fit_temperature()
 
@@ -247,6 +254,21 @@ def test_a_failure_changes_nothing() -> None:
         learner.learn(*pictures("cd"))
     assert learner.state is before
     assert learner.classes_ == ("a", "b")
+    learner.on_batch = None
+    with pytest.raises(UserError, match="shape"):
+        learner.partial_fit(np.zeros((2, 9)), ["q", "r"], classes=["q", "r"])
+    assert learner.state is before
+
+
+def test_what_was_learnt_stays_where_a_callback_fails() -> None:
+    def stop(_: TaskNote) -> None:
+        raise KeyboardInterrupt
+
+    learner = small(on_task=stop)
+    with pytest.raises(KeyboardInterrupt):
+        learner.partial_fit(*pictures("ab"), classes=["a", "b", "c"])
+    assert learner.classes_ == ("a", "b", "c")
+    assert learner.state.tasks == ("{a,b}",)
 
 
 def test_streams_of_other_kinds_are_learnt_and_kept(tmp_path: Path) -> None:
@@ -324,6 +346,8 @@ def test_a_learner_that_gathers_otherwise_has_a_temperature_after_every_task(tmp
     assert not torch.equal(plain.predict(x).probabilities, other.predict(x).probabilities)
     answers = again.predict(x)
     torch.testing.assert_close(answers.over_time[-1], answers.probabilities)  # both with the temperature
+    kept = Learner.load(tmp_path / "other.bayspike").learn_one(x[0], labels[0])
+    assert kept.state.calibration.temperature == other.state.calibration.temperature
     watch, spikes = other.watch(1), other.state.recipe.encoding.one(x[0]).spikes(torch.tensor([0]), torch.Generator())
     for step in spikes[:, 0]:
         watch.push(step)

@@ -156,6 +156,23 @@ def test_a_run_takes_the_settings_and_its_report_shows_what_was_tried(tuned: Pat
     assert "What was tried" in (tuned / "report.html").read_text()
 
 
+def test_the_command_that_is_told_names_rules_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from bayspike.cli.tune import as_options
+    from bayspike.storage import named
+
+    (tmp_path / "tuned_rules.py").write_text("from bayspike.rules import SGD\n\n\nclass Plain(SGD):\n    pass\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(named, "_PERMITTED", set())
+    assert main(["tune", "digits", "--rule", "tuned_rules:Plain", "--trials", "1", "--out", "t", *TINY]) == 0
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Use them: bayspike ")]
+    assert told.endswith("run digits --preset demo --rule tuned_rules:Plain --tuned t")
+    assert main([*told.removeprefix("Use them: bayspike ").split(), "--out", "run", *TINY]) == 0
+    assert as_options(["mine:A", "sgd", "mine:B", "ewc"]) == "--method sgd ewc --rule mine:A mine:B"
+    assert as_options(["sgd"]) == "--method sgd"
+
+
 def test_a_second_machine_works_on_the_trials_of_a_shared_database(tmp_path: Path) -> None:
     command = ["tune", "digits", "--method", "sgd", "--storage", f"sqlite:///{tmp_path}/shared.db", *TINY]
     assert main([*command, "--trials", "2", "--out", str(tmp_path / "one")]) == 0
