@@ -87,7 +87,8 @@ def test_a_set_becomes_single_and_then_empty(capsys: pytest.CaptureFixture[str])
     for time, p in enumerate([[0.4, 0.4, 0.2], [0.6, 0.3, 0.1], [0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [1.0, 0.0, 0.0]], 1):
         probabilities = torch.tensor([p])
         number, flag = torch.zeros(1), torch.zeros(1, dtype=torch.bool)
-        decision = Decision(probabilities.argmax(-1), probabilities.amax(-1), number, flag, flag, time, probabilities)
+        said = probabilities.argmax(-1), probabilities.amax(-1)
+        decision = Decision(*said, number, flag, flag, time, probabilities, number)
         told.see(decision, tell=time in (1, 2))
     told.end(decision)
     found = [line.removeprefix("wave.bin  ") for line in capsys.readouterr().out.splitlines()]

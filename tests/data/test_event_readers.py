@@ -27,6 +27,7 @@ def test_a_written_file_is_read_back(name, tmp_path):
     rows = writers.random_events(777, size)
     events = read(write(tmp_path / "a.npy", rows))
     assert rows_of(events) == rows
+    assert rows_of(read(str(tmp_path / "a.npy"))) == rows
     assert (events.width, events.height) == (size, size)
     assert (events.t.dtype, events.x.dtype, events.p.dtype) == (np.int64, np.int16, np.uint8)
 

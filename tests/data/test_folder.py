@@ -14,6 +14,9 @@ from bayspike.data.base import Dataset, SpikeSamples, StaticSamples
 from bayspike.data.files.recordings import read_events
 from bayspike.data.inputs import bins_of_lines, spikes_of_file
 from bayspike.errors import UserError
+from bayspike.experiments.registry import experiment
+from bayspike.runs.plan.config import DataOptions
+from bayspike.runs.plan.prepare import load_data
 
 NAMES = ("cat", "dog", "bird")
 
@@ -220,6 +223,45 @@ def test_what_is_wrong_is_said(tmp_path):
     (tmp_path / "test").mkdir()
     (tmp_path / "train").mkdir()
     refused("holds a folder train, but also")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"span": "x"}, "The option span of the data set 'folder' must be a whole number, but is 'x'."),
+        ({"span": True}, "span .* must be a whole number, but is True"),
+        ({"span": -5}, r"span must lie in \[1, "),
+        ({"downsample": 1.5}, "downsample .* must be a whole number, but is 1.5"),
+        ({"per_class": 0}, r"per_class must lie in \[1, inf\), but is 0"),
+        ({"test_share": "x"}, "test_share .* must be a number, but is 'x'"),
+        ({"crop": 5}, r"crop is left, top, width and height within 34×34, but is \[5\]"),
+        ({"crop": ["a", 0, 8, 8]}, "crop .* must be a whole number, but is 'a'"),
+        ({"crop": [0, 0, 8.5, 8]}, "crop .* must be a whole number, but is 8.5"),
+        ({"sort": "x"}, "sort .* must be true or false, but is 'x'"),
+        ({"encoder": "morse"}, "encoder .* must be one of rate, latency, but is 'morse'"),
+    ],
+)
+def test_options_of_another_kind_or_beyond_their_range_are_refused(tmp_path, options, sentence):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        for number in range(2):
+            writers.nmnist(tmp_path / name / f"{number}.bin", writers.random_events(40, 30, seed=number, span=8000))
+    with pytest.raises(UserError, match=sentence):
+        load(tmp_path, **options)
+    sound = load(tmp_path, test_share=0.5, crop=np.array([0, 0, 8, 6]), downsample=2.0, per_class=None)
+    assert sound.sample_shape == (2, 3, 4)
+    path = tmp_path / "a" / "0.bin"
+    assert np.array_equal(read_events(str(path)).t, read_events(path).t)
+
+
+@pytest.mark.parametrize(
+    ("option", "flag"), [("root", "--data"), ("time", "--time"), ("seed", "--seeds"), ("name", "--dataset")]
+)
+def test_what_has_a_flag_of_its_own_is_no_option_of_the_data(tmp_path, option, flag):
+    pictures(tmp_path)
+    asked = DataOptions(name="folder", root=str(tmp_path), options={option: 5})
+    with pytest.raises(UserError, match=f"--options takes no {option}: .*{flag}"):
+        load_data(experiment("folder"), asked)
 
 
 def test_large_pictures_need_a_size(tmp_path):

@@ -71,6 +71,9 @@ def test_mnist_takes_fashion_mnist_as_foreign_and_a_share_per_class(tmp_path):
     fashion = write_mnist(tmp_path, zipped=False, name="fashion_mnist", seed=1)
     data = mnist.load_mnist(root=tmp_path, per_class=3, seed=2)
     assert torch.bincount(data.train.labels).tolist() == [3] * 10
+    for wrong in (0, -3):
+        with pytest.raises(UserError, match=rf"per_class must lie in \[1, inf\), but is {wrong}"):
+            mnist.load_mnist(root=tmp_path, per_class=wrong)
     assert np.array_equal(data.foreign.values.numpy(), fashion["t10k"].reshape(20, 784))
     garments = mnist.load_fashion_mnist(root=tmp_path)
     assert garments.classes[9] == "ankle boot"

@@ -11,6 +11,7 @@ import pytest
 import torch
 import writers
 
+from bayspike.data import catalogue
 from bayspike.data.files.zipped import Archives, members_of
 from bayspike.data.inputs import spikes_of_file
 from bayspike.data.sets import dvs_gesture, nmnist
@@ -122,6 +123,15 @@ def test_gestures_never_taught_are_the_foreign_ones(tmp_path):
     assert data.foreign_about == "gestures never taught: right arm clockwise"
     with pytest.raises(UserError, match="untaught must name gestures"):
         dvs_gesture.load(root=tmp_path, untaught=[11])
+    alone = catalogue.load("dvs_gesture", root=tmp_path, foreign_light=None, untaught=3, test_time=75)
+    assert alone.foreign.labels.tolist() == [3, 3]
+    for options, sentence in (
+        ({"untaught": "x"}, "The option untaught of the data set 'dvs_gesture' must be a whole number"),
+        ({"archive": 5}, "The option archive of the data set 'dvs_gesture' must be a word, but is 5"),
+        ({"test_time": 10**12}, r"test_time must lie in \[1, 100000\]"),
+    ):
+        with pytest.raises(UserError, match=sentence):
+            catalogue.load("dvs_gesture", root=tmp_path, **options)
 
 
 def test_single_files_are_seen_as_the_network_was_taught(tmp_path):

@@ -26,6 +26,7 @@ OWN, FOREIGN = MEMBERS[0], MEMBERS[1]
         (metrics.accuracy, (OWN, LABELS)),
         (metrics.nll, (OWN, LABELS)),
         (metrics.brier, (OWN, LABELS)),
+        (metrics.ece, (OWN, LABELS)),
         (metrics.auroc, (OWN[:, 0], FOREIGN[:, 0])),
         (metrics.mutual_information, (MEMBERS,)),
     ],

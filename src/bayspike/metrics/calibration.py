@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from bayspike.errors import require
-from bayspike.metrics.checks import check_pair, check_probabilities
+from bayspike.metrics.checks import as_tensor, check_pair, check_probabilities
 
 
 class ReliabilityBins(NamedTuple):
@@ -29,7 +29,7 @@ class ReliabilityBins(NamedTuple):
 
 def reliability_bins(probabilities: Tensor, labels: Tensor, bins: int = 10) -> ReliabilityBins:
     """Count, mean confidence and accuracy of the examples in each bin ((m-1)/M, m/M]."""
-    dtype = probabilities.dtype
+    dtype = as_tensor(probabilities, "probabilities").dtype
     probabilities, labels = check_pair(probabilities, labels)
     confidence, right = _decisions(probabilities, labels)
     count, confidences, rights = _sums(confidence, right, _equal_width_index(confidence, bins, dtype), bins)
@@ -39,7 +39,7 @@ def reliability_bins(probabilities: Tensor, labels: Tensor, bins: int = 10) -> R
 
 def ece(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Tensor:
     """Expected calibration error (eq. ece): sum over bins of |B_m|/|D| * |conf(B_m) - acc(B_m)|."""
-    dtype = probabilities.dtype
+    dtype = as_tensor(probabilities, "probabilities").dtype
     probabilities, labels = check_pair(probabilities, labels)
     confidence, right = _decisions(probabilities, labels)
     return _error(confidence, right, _equal_width_index(confidence, bins, dtype), bins)
@@ -56,7 +56,7 @@ def chance_ece(probabilities: Tensor, draws: int = 200, seed: int = 0, bins: int
     confidence = exact.amax(-1).cpu()
     generator = torch.Generator().manual_seed(seed)
     right = torch.rand(draws, len(confidence), generator=generator, dtype=confidence.dtype) < confidence
-    index = _equal_width_index(confidence, bins, probabilities.dtype)
+    index = _equal_width_index(confidence, bins, as_tensor(probabilities, "probabilities").dtype)
     values, index = (each.expand(draws, -1) for each in (confidence, index))
     return float(_error(values, right.to(confidence.dtype), index, bins).mean())
 
@@ -77,7 +77,7 @@ def adaptive_ece(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Tenso
 
 def classwise_ece(probabilities: Tensor, labels: Tensor, bins: int = 10) -> Tensor:
     """Mean over classes k of the error of p(c = k) as a statement about how often the label is k."""
-    dtype = probabilities.dtype
+    dtype = as_tensor(probabilities, "probabilities").dtype
     probabilities, labels = check_pair(probabilities, labels)
     by_class = probabilities.transpose(-1, -2).contiguous()  # (..., classes, batch)
     is_class = torch.nn.functional.one_hot(labels, probabilities.shape[-1]).double().T.expand(by_class.shape)
@@ -89,7 +89,7 @@ def confidence_histogram(probabilities: Tensor, bins: int = 10) -> tuple[Tensor,
 
     For out-of-distribution data this is the paper's empirical confidence histogram; no labels needed.
     """
-    dtype = probabilities.dtype
+    dtype = as_tensor(probabilities, "probabilities").dtype
     confidence = check_probabilities(probabilities).amax(-1)
     index = _equal_width_index(confidence, bins, dtype)
     count, _, _ = _sums(confidence, torch.zeros_like(confidence), index, bins)

@@ -19,11 +19,12 @@ _PACKET = struct.Struct("<HHIIIIII")
 _POLARITY = 1
 
 
-def read_aedat2(path: Path, *, sort: bool = False) -> Events:
+def read_aedat2(path: Path | str, *, sort: bool = False) -> Events:
     """A DVS128 recording: `#` lines, then `u32 address, u32 time in µs`, big-endian.
 
     Polarity is bit 0 of the address, x bits 1-7, y bits 8-14.
     """
+    path = Path(path)
     return parse_aedat2(read_bytes(path), path, sort=sort)
 
 
@@ -54,13 +55,14 @@ def parse_aedat2(data: bytes, path: Path, *, sort: bool = False) -> Events:
     return checked(path, found.events(128, 128), lambda index: body + 8 * index, sort=sort)
 
 
-def read_aedat3(path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
+def read_aedat3(path: Path | str, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
     """An AEDAT 3.1 recording: a text header, then packets; only valid polarity events are kept.
 
     A packet is a 28-byte little-endian header and its events; other kinds of event (frames, IMU, ...) are
     passed over. A polarity event is `u32 data, u32 time`: of the data, bit 0 says valid, bit 1 is the polarity,
     bits 2-16 are y and bits 17-31 x.
     """
+    path = Path(path)
     data = read_bytes(path)
     _refuse_stub(path, data)
     require(

@@ -14,8 +14,9 @@ _FIELDS = ("x", "y", "p", "t")
 _MAX_TIME_MS = 1e9  # eleven days; anything later is damage, and would not fit the clock
 
 
-def read_nmnist(path: Path, *, sort: bool = False) -> Events:
+def read_nmnist(path: Path | str, *, sort: bool = False) -> Events:
     """An N-MNIST recording, 34×34: five bytes an event, x, y, then one bit polarity and 23 bits of µs."""
+    path = Path(path)
     return parse_nmnist(read_bytes(path), path, sort=sort)
 
 
@@ -42,8 +43,9 @@ def parse_nmnist(data: bytes, path: Path, *, sort: bool = False) -> Events:
     return checked(path, found.events(34, 34), offset, sort=sort)
 
 
-def read_gesture_npy(path: Path, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
+def read_gesture_npy(path: Path | str, *, width: int = 128, height: int = 128, sort: bool = False) -> Events:
     """An array of rows `x, y, p, t` with `t` in ms (pre-cut DVS-Gesture), or with these as fields, `t` in µs."""
+    path = Path(path)
     return parse_gesture_npy(read_bytes(path), path, width=width, height=height, sort=sort)
 
 

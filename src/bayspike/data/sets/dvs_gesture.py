@@ -28,6 +28,7 @@ __all__ = ["GESTURES", "LIGHTS", "find_sources", "load"]
 BIN = 10_000  # µs
 TIME = 50
 TEST_TIME = 150
+MOST_STEPS = 100_000
 SIDE = 32
 TRAIN_USERS = 15
 VALIDATION_USERS = 3  # the last of those who train
@@ -149,6 +150,7 @@ def _check(
     require(light in (*LIGHTS, "none"), f"foreign_light must be one of {', '.join(LIGHTS)} or none, not {light!r}.")
     require(users in ("test", "all"), f"foreign_users must be test or all, but is {users!r}.")
     require(min(time, test_time, windows, bin_ms) >= 1, "time, test_time, windows and bin_ms must be at least 1.")
+    require_range("test_time", test_time, 1, MOST_STEPS)
     require(side in (8, 16, 32, 64, 128), f"side must be 8, 16, 32, 64 or 128 pixels, but is {side}.")
     require(
         all(0 <= each < len(GESTURES) for each in untaught) and len(set(untaught)) < len(GESTURES),
