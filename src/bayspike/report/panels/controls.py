@@ -7,20 +7,21 @@ from bayspike.report.runs import Comparison
 
 NAMES = {
     "learnt": "as learnt",
-    "constant": "constant, of the same mean variance",
-    "permuted": "permuted among the synapses",
-    "matched": "constant, of the same variance of potentials",
-    "zero": "none: the means alone",
+    "constant": "constant, same variance",
+    "permuted": "permuted",
+    "matched": "matched potentials",
+    "zero": "none: means alone",
     "point": "none: a point",
-    "noise": "a point with its best noise",
+    "noise": "its best noise",
 }
+LONG = "of a layer's root mean square weight"  # in a table that is wide enough
 MEASURES = {
     "accuracy": "Accuracy",
     "ece": "ECE",
     "nll": "NLL",
     "auroc_mutual_information": "Foreign, by mutual information",
-    "auroc_entropy": "Foreign, by entropy",
-    "auroc_discord": "Foreign, by discord of spikes",
+    "auroc_entropy": "by entropy",
+    "auroc_discord": "by discord",
 }
 
 
@@ -42,13 +43,13 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
                 note = str(mapping(scores[spread]).get("about") or "")
                 first = spread in ("learnt", "point")
                 title = Cell(name, heading=True, simulated=series.run.simulated) if first else Cell("")
-                rows.append(Row([title, Cell(about, tag=note), *cells]))
+                rows.append(Row([title, Cell(about, tag=note.replace(LONG, "rms")), *cells]))
     if not rows:
         return None
     lead = (
         "The same means with other spreads, on the same examples. What a posterior is worth is what it has over all of "
-        "its controls; a point has noise of the size that was best on other examples. AUROC: how well foreign inputs "
-        "are told from own ones, 0.5 is chance."
+        "its controls; a point has noise of the size that was best on other examples (rms: of a layer's weights). "
+        "AUROC: how well foreign inputs are told from own ones, 0.5 is chance."
     )
     return Section(
         "controls", "Is it the posterior?", lead, [Table(["Learner", "Spread", *MEASURES.values()], rows, "controls")]
