@@ -111,8 +111,22 @@ STEPS = (
         "permuted-mnist-200-of-50",
         ("course",),
     ),
+    Step(
+        "permuted-mnist-200-400",
+        "permuted-mnist --preset paper --hidden 400 --method bayes-stream --kernels compiled --seeds 1 "
+        "--set bayes-stream.prior_std=null",
+        2,
+        "permuted-mnist-200-of-400",
+        ("course",),
+    ),
     Step("permuted-tuning", "studies/permuted_mnist.py tune", 1, lines="permuted-tuning"),
     Step("permuted-long", "studies/permuted_mnist.py long", 1, lines="permuted-tuning"),
+    Step(
+        "permuted-long-400",
+        "studies/permuted_mnist.py long --widths 400 --methods bayes-stream",
+        0.3,
+        lines="permuted-tuning",
+    ),
     Step("permuted-units", "studies/permuted_mnist.py units", 0.2, lines="permuted-tuning"),
     Step("permuted-widths", "studies/permuted_mnist.py widths", 1, lines="permuted-tuning"),
     Step("foreign-after-tasks", "studies/foreign_after_tasks.py", 0.5, lines="foreign-after-tasks"),
