@@ -33,8 +33,8 @@ def view_of(about: Mapping[str, Any]) -> View:
     if name == "nmnist":
         return View(lambda events: events, nmnist.SPAN // time, _merged(about, 34), (34, 34), 0)
     if name == "poker_dvs":
-        cut = _merged(about, 35)
-        return View(lambda events: events.crop(0, 0, 35, 35), poker_dvs.SPAN // time, cut, (128, 128), None)
+        factor = _merged(about, 35)
+        return View(lambda events: events.crop(0, 0, 35, 35), poker_dvs.SPAN // time, factor, (128, 128), None)
     if name == "mnist_dvs":
         return View(lambda events: events.mirrored().crop(48, 48, 26, 26), mnist_dvs.SPAN // time, 1, (128, 128), None)
     if name in ("dvs_gesture", "gestures"):

@@ -6,7 +6,7 @@ counted up to a time-step, as its read-out has seen them, and M members with the
     discord = Σ_m ‖S_m − S̄‖² / Σ_m ‖S_m‖² = 1 − ‖Σ_m S_m‖² / (M · Σ_m ‖S_m‖²)
 
 is the share of their activity in which they differ: 0 where all fire alike, 1 − 1/M where no two of them share a
-neuron. It has no unit, so neither the read-out's scale nor how active an input makes the network matters. Mutual
+neuron. It has no unit: the read-out's scale does not matter, and counts twice as high all round say the same. Mutual
 information asks the same of their probabilities, which are near 0 or 1 where a read-out is sure: inputs that arrive
 through synapses nothing is known of stir up different neurons in each member, and may still be called the same.
 Where nobody fires there is nothing to differ in: 0.
