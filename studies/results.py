@@ -129,6 +129,7 @@ STEPS = (
     ),
     Step("permuted-units", "studies/permuted_mnist.py units", 0.2, lines="permuted-tuning"),
     Step("permuted-widths", "studies/permuted_mnist.py widths", 1, lines="permuted-tuning"),
+    Step("width", "studies/width.py", 0.1, lines="width"),
     Step("foreign-after-tasks", "studies/foreign_after_tasks.py", 0.5, lines="foreign-after-tasks"),
     Step("rotated-mnist", "rotated-mnist --preset laptop --seeds 5", 0.3, "rotated-mnist"),
     Step("drifting-mnist", "drifting-mnist --preset laptop --seeds 5", 0.3, "drifting-mnist"),
