@@ -25,8 +25,8 @@ examples of the task at hand, and the learning rate is the inverse of the precis
 replaced and nobody need say where a task ends; written in variances that is MESU (Bonnet et al., Nature Communications
 2025) with mean(g²) for its curvature. α = neurons/`crowd` makes up for mean field along the other side of the matrix:
 the read-out's entries shrink as 1/√neurons, so a single neuron's evidence vanishes in a wide layer, while a step that
-all neurons take together moves the logits as far as ever. Along the steps taken, what mean field leaves out does grow as
-the width (`studies/width.py`); the constant is fitted.
+all neurons take together moves the logits as far as ever. What mean field leaves out along the steps taken does grow
+as the width (`studies/width.py`); the constant is fitted.
 """
 
 import math
