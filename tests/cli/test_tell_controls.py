@@ -54,6 +54,19 @@ def test_what_does_not_go_with_controls_is_said(run: Path, capsys: pytest.Captur
     assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--gather", "logits"], "--prune judges committees in one way: leave out --predictor, --gather"),
+        (["--foreign"], "--foreign"),
+        (["--controls"], "ask for one of them, or for both with --keep"),
+    ],
+)
+def test_what_does_not_go_with_pruning_is_said(run: Path, capsys: pytest.CaptureFixture[str], arguments, sentence):
+    assert main(["evaluate", str(run), "--prune", "0.5", *arguments]) == 2
+    assert sentence in capsys.readouterr().err
+
+
 def test_pruned_networks_are_judged_by_both_criteria(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["evaluate", str(run), "--prune", "0.5", "0.99", "--test-examples", "20", "--json"]
     assert main(command) == 0

@@ -80,6 +80,13 @@ def test_windows_follow_one_another(tmp_path):
     assert cut.labels[3:6].tolist() == [whole.labels[1]] * 3
 
 
+def test_more_gestures_than_fit_are_refused_before_any_is_made(tmp_path):
+    for options in ({"users": 10_000}, {"repeats": 1000}, {"test_time": 100_000, "users": 30}):
+        with pytest.raises(UserError, match=r"GiB, and 4 are the most: choose fewer users"):
+            gestures_simulated.load(root=tmp_path, **options)
+    assert not any(tmp_path.iterdir())
+
+
 def test_mnist_dvs_simulated_has_the_papers_shape_and_moves_the_digit(tmp_path):
     data = mnist_dvs_simulated.load(root=tmp_path, per_class=4)
     assert data.simulated

@@ -94,10 +94,15 @@ class Evaluate:
         at_least_one(members=self.members, test_examples=self.test_examples)
         agree(self.own_code, self.dataset)
         beside = self.predictor or self.gather or self.coverage is not None or self.temperature or self.foreign
+        for name, asked in (("--controls", self.controls), ("--prune", self.prune)):
+            require(
+                not (asked and beside),
+                f"{name} judges committees in one way: leave out --predictor, --gather, --coverage, --temperature and "
+                "--foreign.",
+            )
         require(
-            not (self.controls and beside),
-            "--controls judges committees in one way: leave out --predictor, --gather, --coverage, --temperature and "
-            "--foreign.",
+            not (self.controls and self.prune) or self.keep,
+            "--controls and --prune are two tables: ask for one of them, or for both with --keep, in a run's report.",
         )
         if self.keep:
             return self._keep()

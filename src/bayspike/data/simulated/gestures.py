@@ -28,6 +28,7 @@ BIN = 10_000  # µs
 TIME = 50  # bins of a training window
 TEST_TIME = 150
 STEP = 5_000  # µs of the simulation
+MOST_BYTES = 4 * 2**30  # of all recordings, eight pixels to a byte
 _BATCH = 192
 
 
@@ -73,6 +74,12 @@ def load(
     require(users >= 2, f"users must be at least 2, but is {users}.")
     for name, value in (("time", time), ("test_time", test_time), ("repeats", repeats), ("windows", windows)):
         require(value >= 1, f"{name} must be at least 1, but is {value}.")
+    size = users * len(LIGHTS) * len(GESTURES) * repeats * max(time * windows, test_time) * 2 * SIDE * SIDE // 8
+    require(
+        size <= MOST_BYTES,
+        f"so many gestures would take {size / 2**30:,.0f} GiB, and {MOST_BYTES / 2**30:.0f} are the most: choose fewer "
+        "users, repeats, windows or time-steps.",
+    )
     settings = {"seed": seed, "users": users, "repeats": repeats, "train": time * windows, "test": test_time}
 
     def make() -> dict[str, np.ndarray]:
