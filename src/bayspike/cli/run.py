@@ -101,10 +101,14 @@ class Resume:
     """Go on with a run or a tuning that was interrupted or killed; the result is the same as if it never had been.
 
     bayspike resume runs/demo
+
+    bayspike resume runs/demo --seeds 5
     """
 
     directory: tyro.conf.Positional[Path]
     """Directory of the run, or of the tuning."""
+    seeds: int | None = None
+    """Repetitions that the run is to have in all, where more are wanted than it was begun with."""
     data: Path | None = None
     """Where the data lie now, if they have moved."""
     own_code: bool = False
@@ -118,15 +122,17 @@ class Resume:
     """No progress."""
 
     def execute(self) -> int:
+        from bayspike.errors import require
         from bayspike.experiments.registry import experiment
         from bayspike.runs.directory import open_run
-        from bayspike.runs.engine import restart_unusable, take_up
+        from bayspike.runs.engine import restart_unusable, take_up, with_repetitions
         from bayspike.runs.together import crew_of_torchrun
         from bayspike.tuning.carry_out import is_tuning
 
         at_least_one(parallel=self.parallel)
         agree(self.own_code)
         if is_tuning(self.directory):
+            require(self.seeds is None, f"{self.directory} is a tuning, which has no repetitions: leave out --seeds.")
             return go_on_tuning(self.directory, self.engine, parallel=self.parallel, quiet=self.quiet)
         with crew_of_torchrun("cpu") as crew:
             if crew is not None and not crew.first:
@@ -134,6 +140,8 @@ class Resume:
             run = open_run(self.directory)
             with run.locked():
                 bench = take_up(run, experiment, self.data)
+                if self.seeds is not None:
+                    bench = with_repetitions(run, bench, self.seeds)
                 if self.restart:
                     restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
                 config = bench.config

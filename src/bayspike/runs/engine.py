@@ -15,7 +15,7 @@ from types import FrameType
 
 import torch
 
-from bayspike.errors import UserError
+from bayspike.errors import UserError, require
 from bayspike.kernels import require_kernels
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
@@ -24,7 +24,8 @@ from bayspike.runs.jobs import Crew, Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
-from bayspike.runs.plan.reduced import fewer_images
+from bayspike.runs.plan.reduced import fewer_images, repeated
+from bayspike.runs.plan.resolve import require_repetitions
 from bayspike.runs.reporting import Moment, Reporter
 from bayspike.runs.workers import LOCAL, Engine, run_in_workers
 from bayspike.storage.files import plain_numbers, read_json, read_lines, write_json, write_lines
@@ -104,6 +105,27 @@ def take_up(run: RunDirectory, find: Callable[[str], Experiment], data: Path | N
     if data is not None:
         write_json(run.config, config_to_json(config))
     return replace(bench, config=replace(bench.config, dataset=config.dataset))
+
+
+def with_repetitions(run: RunDirectory, bench: Workbench, seeds: int) -> Workbench:
+    """The same run with more repetitions, written down as if it had been begun with them; what is done stays done."""
+    config, wanted = bench.config, tuple(range(seeds))
+    require(
+        set(config.seeds) <= set(wanted),
+        f"{run.path} has {len(config.seeds)} repetition(s): some can be added, none taken away.",
+    )
+    require_repetitions(seeds)
+    theirs = bench.experiment.presets["paper"].seeds if bench.experiment.of_paper else seeds
+    reduced = tuple(repeated(config.reduced, len(config.seeds), seeds, theirs))
+    bench = replace(bench, config=replace(config, seeds=wanted, reduced=reduced))
+    environment = read_json(run.environment)
+    typed = [str(word) for word in environment["command"]]  # the command to paste is to make what is then there
+    at = next((place for place, word in enumerate(typed) if word.startswith("--seeds")), len(typed))
+    rest = typed[at + (1 if at < len(typed) and "=" in typed[at] else 2) :]
+    command = [*typed[:at], "--seeds", str(seeds), *rest]
+    write_json(run.environment, {**environment, "seeds": list(wanted), "command": command})
+    write_json(run.config, config_to_json(bench.config))
+    return bench
 
 
 def restart_unusable(run: RunDirectory, config: RunConfig, say: Callable[[str], None]) -> None:

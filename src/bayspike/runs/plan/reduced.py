@@ -1,6 +1,6 @@
 """What a run does less of than the paper, in sentences: printed before it starts and stored with it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from bayspike.runs.plan.config import MethodConfig, RunConfig
@@ -24,6 +24,19 @@ def fewer_images(dataset: Mapping[str, Any], data: PaperData | None) -> Iterator
         yield f"{had} images instead of {' and '.join(f'{theirs:,}' for *_, theirs in fewer)}."
 
 
+def repeated(reduced: Sequence[str], before: int, now: int, theirs: int) -> Iterator[str]:
+    """The sentences of a run that has been given more repetitions than it was begun with."""
+    old, new = (list(_fewer("repetitions", count, theirs)) for count in (before, now))
+    for sentence in reduced:
+        yield from new if sentence in old else [sentence]
+
+
+def _fewer(what: str, ours: int | None, theirs: int | None) -> Iterator[str]:
+    if _less(ours, theirs):
+        shown = what.removesuffix("s") if ours == 1 else what
+        yield f"{ours:,} {shown} instead of {'all' if theirs is None else f'{theirs:,}'}."
+
+
 def _sentences(config: RunConfig, paper: RunConfig, data: PaperData | None) -> Iterator[str]:
     named = paper.data.name if data is None else data.name
     if config.simulated:
@@ -38,9 +51,7 @@ def _sentences(config: RunConfig, paper: RunConfig, data: PaperData | None) -> I
         ("repetitions", len(config.seeds), len(paper.seeds)),
         ("committee members", config.judging.members, paper.judging.members),
     ):
-        if _less(ours, theirs):
-            shown = what.removesuffix("s") if ours == 1 else what
-            yield f"{ours:,} {shown} instead of {'all' if theirs is None else f'{theirs:,}'}."
+        yield from _fewer(what, ours, theirs)
     for ours_, theirs_ in zip(config.methods, (_same(paper, m.method) for m in config.methods), strict=True):
         layers, wanted = ours_.network.described, theirs_.network.described
         if layers != wanted:

@@ -50,6 +50,11 @@ def resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     return replace(config, reduced=tuple(reductions(config, paper, experiment.paper_data)))
 
 
+def require_repetitions(seeds: int) -> None:
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise UserError(f"--seeds is the number of repetitions and must lie in [1, {MOST_SEEDS}], but is {seeds}.")
+
+
 def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig:
     own = changes.simulated and preset in experiment.stand_in_presets  # tuned on the stand-in, not on recordings
     chosen = experiment.stand_in_presets[preset] if own else experiment.presets[preset]
@@ -58,8 +63,7 @@ def _resolve(experiment: Experiment, preset: str, changes: Changes) -> RunConfig
     for name in names:
         require(names.count(name) == 1, f"--method names {name} twice: name every learner once.")
     seeds = chosen.seeds if changes.seeds is None else changes.seeds
-    if not 1 <= seeds <= MOST_SEEDS:
-        raise UserError(f"--seeds is the number of repetitions and must lie in [1, {MOST_SEEDS}], but is {seeds}.")
+    require_repetitions(seeds)
     settings = _settings_by_method(changes.settings, names)
     methods: list[MethodConfig] = []
     for name in names:
