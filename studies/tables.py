@@ -209,7 +209,7 @@ CONTROLS = {
 def controls(summary: dict[str, Any]) -> str:
     """Every learner beside its controls."""
     head = ["method", "spread", "accuracy %", "ECE", "NLL", "foreign, by mutual information", "foreign, by entropy"]
-    head.append("foreign, by discord")
+    head += ["foreign, by discord", "foreign, by the inputs alone"]
     lines = []
     for label, entry in summary["methods"].items():
         for name, shown in CONTROLS.items():
@@ -225,6 +225,7 @@ def controls(summary: dict[str, Any]) -> str:
                         spread(found["auroc_mutual_information"], 3),
                         spread(found["auroc_entropy"], 3),
                         spread(found.get("auroc_discord"), 3),
+                        spread(found.get("auroc_inputs"), 3),
                     ]
                 )
     if not lines:

@@ -40,13 +40,14 @@ def tell_controls(model: Model, dataset: Dataset, members: int, seed: int, *, as
     kind = " (simulated)" if dataset.simulated else ""
     table = Table(title=f"{model.about['label']}, seed {model.about['seed']}, on {dataset.name}{kind}: other spreads")
     table.add_column("spread")
-    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "entropy", "discord"):
+    for heading in ("accuracy", "ECE", "NLL", "AUROC, mutual information", "entropy", "discord", "inputs"):
         table.add_column(heading, justify="right")
     for name, scores in found.items():
         table.add_row(name, *_cells(scores))
     console = wide_console()
     console.print(table)
     foreign = f"foreign: {dataset.foreign_about or 'those of the data set'}" if dataset.foreign else "no foreign inputs"
+    foreign += "; inputs: without a network, by how often each input fires" if dataset.foreign else ""
     judged = f"judged on {len(judging)} test examples, chosen on the other {len(choosing)}"
     console.print(f"Committees of {members}; {judged}; {foreign}.", highlight=False, soft_wrap=True)
     for name, scores in found.items():
@@ -56,7 +57,7 @@ def tell_controls(model: Model, dataset: Dataset, members: int, seed: int, *, as
 
 
 def _cells(scores: ControlScores) -> list[str]:
-    areas = (scores.auroc_mutual_information, scores.auroc_entropy, scores.auroc_discord)
+    areas = (scores.auroc_mutual_information, scores.auroc_entropy, scores.auroc_discord, scores.auroc_inputs)
     return [
         f"{scores.accuracy:.2%}", f"{scores.ece:.3f}", f"{scores.nll:.3f}",
         *("" if area is None else f"{area:.3f}" for area in areas),

@@ -10,7 +10,8 @@ The same means with other spreads. A claim about a posterior stands only where i
 - `zero`       no spread: the means alone
 
 A frequentist has no spread of its own; its control is `noise`: normal noise of one size a layer (random signs for ±1
-weights), of the size that makes held-out labels most likely.
+weights), of the size that makes held-out labels most likely. And where foreign inputs are told from own ones, `inputs`
+tells them apart without any network (`bayspike.predict.surprise`).
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,7 @@ from bayspike.errors import UserError
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Gaussian, Point, Posterior, variance_of
 from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.predict.surprise import InputRates
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import Network, Weights, network_step
 
@@ -42,6 +44,7 @@ class ControlScores(NamedTuple):
     auroc_mutual_information: float | None
     auroc_entropy: float | None
     auroc_discord: float | None = None  # see `bayspike.predict.discord`
+    auroc_inputs: float | None = None  # by the inputs alone, the same for all: said of the learner itself
     about: str = ""  # what was chosen, for instance the size of a noise
 
 
@@ -107,11 +110,13 @@ def judge_controls(
 ) -> dict[str, ControlScores]:
     """The committee as `learnt` (or the point) and its controls, on the same inputs and from the same draws.
 
-    `held_out` serves to choose the noise of a point and to measure the traces; it must not share examples with `own`.
+    `held_out` serves to choose a point's noise, to measure the traces and to learn the rates of inputs; it must not
+    share examples with `own`.
     """
     spread = any(bool((variance_of(each) > 0).any()) for each in posteriors)
     judge = _judge(network, own, foreign, members, seed)
-    found = {"learnt" if spread else "point": judge(posteriors)}
+    by_inputs = None if foreign is None else _by_inputs(own, foreign, held_out, seed)
+    found = {"learnt" if spread else "point": judge(posteriors)._replace(auroc_inputs=by_inputs)}
     if spread:
         power = trace_power(network, posteriors, held_out, generator_for(seed, "power"))
         for name in CONTROLS:
@@ -149,6 +154,12 @@ def _judge(
         return ControlScores(*right, by_members, by_entropy, by_discord)
 
     return judge
+
+
+def _by_inputs(own: Samples, foreign: Samples, held_out: Samples, seed: int) -> float:
+    known = InputRates.of(held_out, generator_for(seed, "input rates"))
+    surprises = (known.surprise(each, generator_for(seed, "inputs", k)) for k, each in enumerate((own, foreign)))
+    return float(auroc(*surprises))
 
 
 def _answers(

@@ -22,6 +22,7 @@ MEASURES = {
     "auroc_mutual_information": "Foreign, by mutual information",
     "auroc_entropy": "by entropy",
     "auroc_discord": "by discord",
+    "auroc_inputs": "by the inputs alone",
 }
 
 
@@ -49,7 +50,8 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     lead = (
         "The same means with other spreads, on the same examples. What a posterior is worth is what it has over all of "
         "its controls; a point has noise of the size that was best on other examples (rms: of a layer's weights). "
-        "AUROC: how well foreign inputs are told from own ones, 0.5 is chance."
+        "AUROC: how well foreign inputs are told from own ones, 0.5 is chance; by the inputs alone: without a network, "
+        "by how often each input fires."
     )
     return Section(
         "controls", "Is it the posterior?", lead, [Table(["Learner", "Spread", *MEASURES.values()], rows, "controls")]
