@@ -45,6 +45,12 @@ def cases() -> Iterator[Case]:
     yield Case("MNIST", "Fashion-MNIST", digits.train, digits.test, garments)
     order = torch.randperm(digits.test.inputs, generator=generator_for(0, "shuffled"))
     yield Case("MNIST", "digits with shuffled pixels", digits.train, digits.test, Remapped(digits.test, order))
+    few_digits = load("digits", time=20)
+    known, own, others = (
+        part.subset((lower == (part.labels < 4)).nonzero().flatten())
+        for part, lower in ((few_digits.train, True), (few_digits.test, True), (few_digits.test, False))
+    )
+    yield Case("digits 0 to 3 of the package", "digits 4 to 9", known, own, others)
     for name, stream in (("all", permuted(digits, 10)), ("used", among_used(digits, 10, 0))):
         known = Concatenated(tuple(task.train for task in stream.tasks))
         own = Concatenated(tuple(task.test for task in stream.tasks))
