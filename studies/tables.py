@@ -195,6 +195,27 @@ def foreign(summary: dict[str, Any]) -> str:
     return without_empty_columns(["method", "predictor", *by.values()], lines)
 
 
+def stream(summary: dict[str, Any]) -> str:
+    """A stream of many tasks: what is kept of the last five, and whether the newest is learnt as well as ever."""
+    head = ["method", "seeds", "the last five %", "ECE of one of them", "ECE, gathered and scaled"]
+    head += ["the task just learnt %: tasks 6 to 15", "the last twenty", "seconds"]
+    lines = []
+    for label, entry in summary["methods"].items():
+        newest = entry.get("newest") or {}
+        errors = (entry["predictors"][name]["ece"]["per_task"][-5:] for name in (entry["predictor"], entry["gathered"]))
+        lines.append(
+            [
+                label,
+                f"{len(entry['seeds'])}",
+                spread(entry["last_five"], 1, 100),
+                *(f"{sum(each) / 5:.3f}" for each in errors),
+                *(spread(newest.get(part), 1, 100) for part in ("early", "late")),
+                f"{entry['seconds']:.0f}",
+            ]
+        )
+    return without_empty_columns(head, lines)
+
+
 CONTROLS = {
     "learnt": "as learnt",
     "constant": "constant",
@@ -256,6 +277,7 @@ KINDS = {
     "chip": chip,
     "foreign": foreign,
     "paired": paired,
+    "stream": stream,
 }
 
 

@@ -2,6 +2,7 @@
 
 import io
 import statistics
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,3 +117,18 @@ def test_the_table_on_the_terminal_has_the_last_five(tmp_path: Path) -> None:
     print_table(run, Console(file=said, width=200))
     last = made["methods"]["sgd"]["last_five"]
     assert f"{100 * last['mean']:.2f} ± {100 * last['std']:.2f} %" in said.getvalue()
+
+
+def test_a_long_stream_says_whether_it_stays_plastic(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of forty tasks, each learnt to a hundredth less than the one before; only its own column is looked at."""
+    monkeypatch.setattr(sys.modules[__name__], "TASKS", 40)
+    chosen = experiment("digits")
+    config = resolve(chosen, "demo", Changes(methods=["sgd"], seeds=SEEDS))
+    results = [result("sgd", seed, 0.0) for seed in range(SEEDS)]
+    for seed, each in enumerate(results):
+        rows = [[1 - k / 100 - seed / 10 if k == row else 0.0 for k in range(40)] for row in range(40)]
+        each["accuracy_matrix"] = {"point": rows}
+    newest = summarise(chosen, config, results)["methods"]["sgd"]["newest"]
+    assert newest["early"]["seeds"] == pytest.approx([0.905, 0.805, 0.705])  # tasks 6 to 15
+    assert newest["late"]["seeds"] == pytest.approx([0.705, 0.605, 0.505])  # tasks 21 to 40
+    assert "newest" not in summary()["methods"]["sgd"]

@@ -24,6 +24,7 @@ from bayspike.storage.sealed import SEAL, check_seal
 
 MEASURES = ("accuracy", "ece", "nll", "brier")
 LAST = 5  # tasks at the end of a long stream
+EARLY, LATE, LONG = slice(5, 15), slice(-20, None), 40  # tasks of a stream of at least so many: does it stay plastic?
 CONTINUAL = ("average_accuracy", "forgetting", "backward_transfer", "forward_transfer", "plasticity")
 
 
@@ -131,6 +132,12 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     if len(first["task_names"]) > LAST:
         newest = [[scores["accuracy"] for scores in each["final"][headline]["per_task"][-LAST:]] for each in results]
         summary["last_five"] = _each_seed([statistics.fmean(values) for values in newest])
+    matrices = [each["accuracy_matrix"].get(headline) for each in results]
+    if len(first["task_names"]) >= LONG and all(matrices):
+        summary["newest"] = {
+            name: _each_seed([statistics.fmean(row[k] for k, row in list(enumerate(each))[part]) for each in matrices])
+            for name, part in (("early", EARLY), ("late", LATE))
+        }
     continual = [each["continual"].get(headline) for each in results]
     if all(continual):
         summary["continual"] = {name: _each_seed([each.get(name) for each in continual]) for name in CONTINUAL}
