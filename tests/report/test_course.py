@@ -91,7 +91,7 @@ def test_the_report_shows_it_with_the_published_numbers_beside(run: Path, tmp_pa
     summary["paper"][0] |= {"name": "Theirs", "accuracy": 0.9134, "of": "last five of 200 tasks"}
     (copy / "summary.json").write_text(json.dumps(summary))
     root = parse(write_report([copy], tmp_path / "r.html").read_text())
-    rows = {row[0].text: [cell.text for cell in row] for row in table(root, "course")}
+    rows = {row[0].text: [cell.text for cell in row] for row in table(root, "course-table")}
     job = json.loads((copy / "results" / "sgd-seed0.json").read_text())
     finals = [
         np.mean([each["accuracy"] for each in json.loads(path.read_text())["final"]["point"]["per_task"][-5:]])

@@ -34,6 +34,11 @@ def test_every_panel_that_has_data_is_there(report: Path) -> None:
     ]  # fmt: skip
 
 
+def test_a_name_stands_for_one_place(report: Path) -> None:
+    named = [each.attributes["id"] for each in parse(report.read_text()).every() if "id" in each.attributes]
+    assert len(set(named)) == len(named) > 10
+
+
 def test_two_moons_has_maps_and_no_tasks(two_moons: Path, tmp_path: Path) -> None:
     root = parse(write_report([two_moons], tmp_path / "r.html").read_text())
     found = sections(root)

@@ -58,7 +58,7 @@ def test_curves_and_early_stopping_are_those_of_the_definition(run: Path) -> Non
 
 def test_the_page_shows_them_with_the_promise(run: Path, report: Path) -> None:
     root = parse(report.read_text())
-    rows = {row[0].text: row for row in table(root, "sets")}
+    rows = {row[0].text: row for row in table(root, "sets-table")}
     assert set(rows) == {"sgd", "bayes, committee", "bayes, mean", "bayes, committee-8bit"}
     for series in compare(load_runs([run])).series:
         found = sets_over_time(series)

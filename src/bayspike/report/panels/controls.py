@@ -54,5 +54,8 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
         "by how often each input fires."
     )
     return Section(
-        "controls", "Is it the posterior?", lead, [Table(["Learner", "Spread", *MEASURES.values()], rows, "controls")]
+        "controls",
+        "Is it the posterior?",
+        lead,
+        [Table(["Learner", "Spread", *MEASURES.values()], rows, "controls-table")],
     )

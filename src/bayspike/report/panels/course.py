@@ -170,4 +170,4 @@ def _table(comparison: Comparison, found: Mapping[Series, Course]) -> Table:
                 cells = [Cell("–"), Cell(with_spread(accuracy, std, percent=True), accuracy)]
                 title = Cell(name, heading=True, tag="paper")
                 rows.append(Row([title, *cells, *[Cell("–")] * (len(HEAD) - 3)]))
-    return Table(HEAD, rows, name="course", sortable=True)
+    return Table(HEAD, rows, name="course-table", sortable=True)

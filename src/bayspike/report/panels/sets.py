@@ -51,7 +51,7 @@ def panel(comparison: Comparison, page: Page) -> Section | None:
     )
     rows = [Row(_cells(series, each), assigned[series]) for series, each in found.items()]
     head = ["Method", "Coverage", "Mean size", "Single class", "Mean stopping step", "Checkpoints", "Examples"]
-    return Section("sets", "Prediction sets", lead, [Table(head, rows, name="sets", sortable=True), Cards(cards)])
+    return Section("sets", "Prediction sets", lead, [Table(head, rows, name="sets-table", sortable=True), Cards(cards)])
 
 
 def sets_over_time(series: Series) -> Sets | None:
