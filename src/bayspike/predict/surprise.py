@@ -10,6 +10,7 @@ classes and learns nothing but one number an input. A network that is said to no
 better than this.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 
-CHUNK = 256  # examples at a time
+AT_A_TIME = 2**26  # numbers of the spikes that are looked at together
 
 
 class InputRates(NamedTuple):
@@ -29,15 +30,22 @@ class InputRates(NamedTuple):
     @classmethod
     def of(cls, samples: Samples, generator: torch.Generator) -> "InputRates":
         counted = torch.zeros(samples.inputs, dtype=torch.float64)
-        for indices in torch.arange(len(samples)).split(CHUNK):
-            counted += samples.spikes(indices, generator).sum(dim=(0, 1)).double()
+        for counts in _counts(samples, generator):
+            counted += counts.sum(dim=0)
         rates = (counted + 0.5) / (len(samples) * samples.time + 1)
         return cls(rates.log(), (1 - rates).log())
 
     def surprise(self, samples: Samples, generator: torch.Generator) -> Tensor:
         """Of every example, `(examples,)`, in nats an input and step."""
-        found = []
-        for indices in torch.arange(len(samples)).split(CHUNK):
-            share = samples.spikes(indices, generator).double().mean(dim=0)
+        found = [torch.zeros(0, dtype=torch.float64)]
+        for counts in _counts(samples, generator):
+            share = counts.double() / samples.time
             found.append(-(share @ self.spike + (1 - share) @ self.silence) / samples.inputs)
-        return torch.cat(found) if found else torch.zeros(0, dtype=torch.float64)
+        return torch.cat(found)
+
+
+def _counts(samples: Samples, generator: torch.Generator) -> Iterator[Tensor]:
+    """How often each input fires in each example, `(examples, inputs)`, some examples at a time."""
+    chunk = max(1, AT_A_TIME // (samples.time * samples.inputs))
+    for indices in torch.arange(len(samples)).split(chunk):
+        yield samples.spikes(indices, generator).sum(dim=0)

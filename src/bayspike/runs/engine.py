@@ -119,13 +119,18 @@ def with_repetitions(run: RunDirectory, bench: Workbench, seeds: int) -> Workben
     reduced = tuple(repeated(config.reduced, len(config.seeds), seeds, theirs))
     bench = replace(bench, config=replace(config, seeds=wanted, reduced=reduced))
     environment = read_json(run.environment)
-    typed = [str(word) for word in environment["command"]]  # the command to paste is to make what is then there
-    at = next((place for place, word in enumerate(typed) if word.startswith("--seeds")), len(typed))
-    rest = typed[at + (1 if at < len(typed) and "=" in typed[at] else 2) :]
-    command = [*typed[:at], "--seeds", str(seeds), *rest]
+    # the command to paste is to make what is then there
+    command = [*_without_seeds([str(word) for word in environment.get("command", [])]), "--seeds", str(seeds)]
     write_json(run.environment, {**environment, "seeds": list(wanted), "command": command})
     write_json(run.config, config_to_json(bench.config))
     return bench
+
+
+def _without_seeds(typed: list[str]) -> list[str]:
+    place = next((k for k, word in enumerate(typed) if word.startswith("--seeds")), None)
+    if place is None:
+        return typed
+    return typed[:place] + typed[place + (1 if "=" in typed[place] else 2) :]
 
 
 def restart_unusable(run: RunDirectory, config: RunConfig, say: Callable[[str], None]) -> None:
