@@ -202,13 +202,15 @@ def stream(summary: dict[str, Any]) -> str:
     lines = []
     for label, entry in summary["methods"].items():
         newest = entry.get("newest") or {}
-        errors = (entry["predictors"][name]["ece"]["per_task"][-5:] for name in (entry["predictor"], entry["gathered"]))
+        named = [entry["predictor"], *(name for name in entry["predictors"] if name.endswith(("-logits", "-weighted")))]
+        errors = [entry["predictors"][name]["ece"]["per_task"][-5:] for name in named[:2]]
         lines.append(
             [
                 label,
                 f"{len(entry['seeds'])}",
                 spread(entry["last_five"], 1, 100),
                 *(f"{sum(each) / 5:.3f}" for each in errors),
+                *[""] * (2 - len(errors)),
                 *(spread(newest.get(part), 1, 100) for part in ("early", "late")),
                 f"{entry['seconds']:.0f}",
             ]
