@@ -6,17 +6,15 @@
     python studies/memory_split_mnist.py draw                                               # the figure of the docs
 
 The same network (784→400, T = 50), read-out and number of trials for every learner. `tune`: five tasks of two digits,
-one epoch of 1,000 images a class, judged on 2,000 other training images; every learner is tried with the same number of
-settings at every memory size, the Bayesian one with its default first. `judge` takes for each learner and size the
+one epoch of 1,000 images a class, judged on 2,000 other training images; every learner is tried with five settings at
+every memory size, the Bayesian one with its default first, and every learner's step is annealed alike. `judge` takes for each learner and size the
 setting of the lowest validation loss, learns from all training images but 1,000 and is judged once on the 10,000 test
 images, with the posterior's controls beside it; by the 1,000, which no learner has seen, the best noise of a point is
-chosen. Trials that the files already have are not repeated, so both can be stopped. Lines of `judge` without
-`held_back` are of an earlier form: all 60,000 images learnt, and the noise chosen on some of those.
+chosen. Trials that the files already have are not repeated, so both can be stopped.
 """
 
 import argparse
 import json
-import math
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
@@ -42,6 +40,7 @@ from bayspike.spiking.network import NetworkConfig, build
 RESULTS = Path("docs/results")
 SIZES = (0, 1, 3, 10, 45, 450)
 MEMBERS, FOREIGN, HELD_BACK = 10, 2000, 1000
+ANNEAL = 0.98  # of every learner's step, over each task
 # Numbers a synapse needs between two tasks, at a byte each: q of the Gaussian is mean and precision (its prior is q
 # itself), EWC keeps weights, importance and anchor, of which the online variant's anchor is the weights, and a logit
 # says all of a ±1 synapse.
@@ -50,25 +49,33 @@ TUNE = RESULTS / "memory-tuning.jsonl"
 NAMES = ("learner", "rule", "stored", "seed", "images", "held_back")  # what tells two trials apart
 
 POINT = {"lr": 0.12, "init_scale": 3.0}
-CARRIES = {0: (None, 300.0, 900.0), 450: (None, 1.0, 10.0)}
-CARRIES_BETWEEN = (None, 30.0, 300.0)
-RATES = (0.12, 0.03, 0.5)
-
-
-def strengths(stored: int) -> list[float]:
-    """Of EWC, three a decade apart within 1e-8 and 1e-1: the more is stored, the less must be held on to."""
-    middle = round(-2 - 1.88 * math.log10(1 + stored))  # 1e-2 with nothing stored, 1e-4 with 10 a class, 1e-7 with 450
-    return [float(f"1e{min(-2, max(-7, middle)) + step}") for step in (-1, 0, 1)]
+# Five settings of every learner; the more is stored, the less must be held on to. Those of EWC are half a decade apart
+# around the best of a coarser search from 1e-8 to 1e-1.
+CARRIES: dict[int, tuple[float | None, ...]] = {
+    0: (None, 300.0, 900.0, 1500.0, 3000.0),
+    450: (None, 1.0, 3.0, 10.0, 30.0),
+}
+CARRIES_BETWEEN = (None, 30.0, 100.0, 300.0, 900.0)
+STRENGTHS = {
+    0: (3e-4, 1e-3, 2e-3, 3e-3, 1e-2),
+    1: (1e-4, 3e-4, 1e-3, 3e-3, 1e-2),
+    3: (1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
+    10: (1e-5, 3e-5, 1e-4, 3e-4, 1e-3),
+    45: (1e-6, 3e-6, 1e-5, 3e-5, 1e-4),
+    450: (1e-8, 3e-8, 1e-7, 3e-7, 1e-6),
+}
+RATES = (0.12, 0.03, 0.06, 0.25, 0.5)
 
 
 def settings(learner: str, stored: int) -> list[Rule]:
     """What is tried of a learner at a memory size; the first is its default, where it has one."""
     carries = CARRIES.get(stored, CARRIES_BETWEEN)
+    strengths = STRENGTHS[stored]
     return {
         "bayes": [GaussianVI(carry=carry) for carry in carries],
         "bayes-binary": [BernoulliVI(lr=None, temperature=None, sampling="neuron", carry=carry) for carry in carries],
-        "ewc": [EWC(strength=strength, **POINT) for strength in strengths(stored)],
-        "ewc-online": [EWC(strength=strength, online=True, **POINT) for strength in strengths(stored)],
+        "ewc": [EWC(strength=strength, **POINT) for strength in strengths],
+        "ewc-online": [EWC(strength=strength, online=True, **POINT) for strength in strengths],
         "sgd": [SGD(lr=lr, init_scale=3.0) for lr in RATES],
         "coreset-only": [SGD(lr=lr, init_scale=3.0) for lr in RATES],
     }[learner]
@@ -110,7 +117,7 @@ def trial(
     config = StreamConfig(
         coreset_share=stored / per_class,
         replay="balanced" if stored else "none",
-        anneal=0.98 if isinstance(rule, SGD | EWC) else 0.0,
+        anneal=ANNEAL,
         evidence="once",
         fisher_examples=1000,
         seed=seed,
@@ -219,11 +226,6 @@ def by_bytes(every: list[dict[str, Any]], learner: str, measure: str) -> dict[in
     return dict(sorted(found.items()))
 
 
-def of_one_form(every: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Lines that may stand beside each other: with images held back, unless there are none such."""
-    return [line for line in every if line.get("held_back")] or every
-
-
 def draw(path: Path, picture: Path) -> None:
     """Accuracy, ECE, NLL and notice of Fashion-MNIST against the bytes kept; bars are ± one standard deviation."""
     import matplotlib
@@ -232,7 +234,7 @@ def draw(path: Path, picture: Path) -> None:
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(1, len(PANELS), figsize=(18, 3.8), constrained_layout=True)
-    every = of_one_form(lines(path))
+    every = lines(path)
     for number, learner in enumerate(dict.fromkeys(line["learner"] for line in every)):
         for axis, measure in zip(axes, PANELS, strict=True):
             found = by_bytes(every, learner, measure)

@@ -43,7 +43,7 @@ class Method:
 
 LARGEST_RATE = 1e6  # a learning rate beyond it leaves nothing of float32 after a step
 _NO_REPLAY = {"replay": "none"}
-_ONCE = {"evidence": "once", "anneal": 0.0}  # an example is evidence once, and the step is the inverse of the precision
+_ONCE = {"evidence": "once"}  # however often it is shown, an example is evidence once
 
 METHODS: dict[str, Method] = {
     "bayes": Method(GaussianVI, "Gaussian variational inference, real-valued synapses, coresets"),

@@ -22,6 +22,7 @@ from bayspike.kernels import Kernels, check_kernels
 from bayspike.learning.batch import BatchReport, init_states, pace_of, posteriors, train_batch
 from bayspike.learning.fisher import diagonal_fisher
 from bayspike.posteriors.distributions import Posterior
+from bayspike.rules import GaussianVI
 from bayspike.rules.base import Pace, Paced, Rule, State
 from bayspike.seeds import generator_for, seed_for
 from bayspike.spiking.network import Network
@@ -222,6 +223,7 @@ def run_task(
     plan = plan_for(parts, config, now.task)
     moments = {round(len(plan) * (k + 1) / config.evaluations) for k in range(config.evaluations)}
     paced = rule.at(_pace(network, config, plan, parts)) if isinstance(rule, Paced) else rule
+    natural = isinstance(rule, GaussianVI) and rule.lr is None
     for position in range(now.batch, len(plan)):
         generator = generator_for(config.seed, "batch", now.task, position)
         sources, indices = plan.pick(position)
@@ -234,7 +236,7 @@ def run_task(
         fresh = int((sources == 0).sum())  # they come first
         if config.augment_stored is not None and fresh < len(sources):
             spikes[:, fresh:] = config.augment_stored(spikes[:, fresh:], generator)
-        slower = anneal(paced, config.anneal * position / len(plan))
+        slower = anneal(paced, config.anneal * position / len(plan), counted=natural)
         evidence = None if config.evidence == "always" else first_time(plan, position, len(parts[0]))
         states, report = hands.train(
             network, slower, now.states, spikes, labels, generator, config.burn_in, evidence, config.update_every,
@@ -273,13 +275,19 @@ def _per_class(labels: Sequence[Tensor]) -> float:
     return sum(map(len, labels)) / classes if classes else 0.0
 
 
-def anneal(rule: Rule, share: float) -> Rule:
-    """The same rule with `share` of its learning rate taken off, and of the precision's where it has one of its own."""
+def anneal(rule: Rule, share: float, counted: bool = False) -> Rule:
+    """The same rule with `share` of its learning rate taken off, and of the precision's where it has one of its own.
+
+    `counted`: the precision counts evidence, as in natural units. Then the step of the mean alone becomes smaller: what
+    comes late in a task is as much evidence as what came first.
+    """
     if share == 0:
         return rule
     settings: Any = rule  # every rule is a dataclass with a learning rate `lr`
     rates = {"lr": settings.lr * (1 - share)}
-    if getattr(rule, "precision_lr", None) is not None:
+    if counted:
+        rates["precision_lr"] = settings.precision_rate
+    elif getattr(rule, "precision_lr", None) is not None:
         rates["precision_lr"] = settings.precision_lr * (1 - share)
     slower: Rule = replace(settings, **rates)
     return slower
