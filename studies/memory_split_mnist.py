@@ -255,7 +255,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["tune", "judge", "draw"])
     parser.add_argument("--learners", nargs="+", default=list(NUMBERS), choices=list(NUMBERS))
-    parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES))
+    parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES), choices=SIZES)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--train-examples", type=int, help="judge with so many images, in a file of its own")
     parser.add_argument("--kernels", choices=["plain", "compiled"], default="plain", help="the same within rounding")

@@ -27,6 +27,7 @@ from bayspike.continual import (
 from bayspike.continual.protocol import anneal, coreset_samples, plan_for
 from bayspike.errors import UserError
 from bayspike.rules import EWC, SGD, TACOS, BernoulliVI, GaussianVI
+from bayspike.rules.gaussian import GaussianState
 from bayspike.rules.sgd import SGDState
 from bayspike.spiking.local import LocalGradient
 
@@ -164,6 +165,23 @@ def test_annealing_takes_as_much_off_the_rate_of_the_precision() -> None:
     assert (half.lr, half.precision_lr, half.temperature) == (1.0, 0.5, 0.1)  # type: ignore[attr-defined]
     assert (alike.lr, alike.precision_lr) == (1.0, None)  # type: ignore[attr-defined]
     assert anneal(rule, 0.0) == rule
+
+
+def test_evidence_is_not_annealed_in_natural_units() -> None:
+    """The mean's step falls, η·(1 − share); a mini-batch late in a task adds as much to the precision as an early one."""
+    used: list[tuple[float, float]] = []
+
+    class Watched(GaussianVI):
+        def update(self, state: GaussianState, gradient: LocalGradient) -> GaussianState:
+            used.append((round(self.rate, 6), round(self.precision_rate, 6)))
+            return super().update(state, gradient)
+
+    rule = Watched()
+    run_stream(small_network(rule), rule, small_stream(), replace(CONFIG, replay="none", anneal=0.6))
+    first = 8.0  # c·|B|/T, with each of the T steps an observation
+    steps, evidence = zip(*used[:: 6 * 2], strict=True)
+    assert steps == tuple(round(first * share, 6) for share in (1.0, 0.8, 0.6) * 2)
+    assert set(evidence) == {round(first, 6)}
 
 
 def flat(accuracy: float, ece: float = 0.0) -> Scores:

@@ -37,12 +37,14 @@ def test_sizes_of_data_whose_number_is_not_known_are_told_from_the_options() -> 
 
 
 def test_what_is_asked_for_wins_over_what_suits_a_method_and_not_over_what_makes_it_one() -> None:
-    """The preset of split-mnist anneals; a posterior in natural units does not, unless it is told to."""
+    """What is shown again counts once as evidence for a carried posterior, unless another count is asked for."""
     mnist = experiment("split-mnist")
     methods = ("bayes-carried", "finetune")
     plain = resolve(mnist, "paper", Changes(methods=methods))
-    told = resolve(mnist, "paper", Changes(methods=methods, settings=("training.anneal=0.5", "training.replay=pooled")))
-    assert [each.training.anneal for each in plain.methods] == [0.0, 0.98]
+    asked = ("training.evidence=always", "training.anneal=0.5", "training.replay=pooled")
+    told = resolve(mnist, "paper", Changes(methods=methods, settings=asked))
+    assert [each.training.anneal for each in plain.methods] == [0.98, 0.98]
     assert [each.training.evidence for each in plain.methods] == ["once", "always"]
     assert [each.training.anneal for each in told.methods] == [0.5, 0.5]
+    assert [each.training.evidence for each in told.methods] == ["always", "always"]
     assert [each.training.replay for each in told.methods] == ["pooled", "none"]

@@ -21,13 +21,18 @@ STACKS = {
     "maxima, recurrent on top": ("3c3-2m-5r-4", (7, 6)),
     "pooled inputs, ends in a pooling": ("2p-4c3s2-2p", (2, 13, 14)),
     "two poolings in a row": ("3c3-2m-2p-4c1-2p", (9, 9)),
+    "coarse read-outs": ("3c3-2p-4c3-6", (2, 9, 8)),
 }
+GRIDS = {"coarse read-outs": 2}
 
 
 def example(name: str) -> tuple[Network, list[Tensor], Tensor, Tensor]:
     words, shape = STACKS[name]
     inputs = int(torch.tensor(shape).prod())
-    config = NetworkConfig(inputs, (), CLASSES, membrane_decay=0.8, layers=words, shape=shape, threshold=0.2)
+    grid = GRIDS.get(name)
+    config = NetworkConfig(
+        inputs, (), CLASSES, membrane_decay=0.8, layers=words, shape=shape, threshold=0.2, readout_grid=grid
+    )
     network = build(config, F64)
     generator = torch.Generator().manual_seed(5)
     spikes = (torch.rand(TIME, BATCH, inputs, generator=generator) < 0.4).to(F64)
@@ -137,6 +142,17 @@ def test_windows(size: int) -> None:
     factors = torch.randn_like(summed)
     (down,) = torch.autograd.grad(by_hand, flat_maps, factors)
     torch.testing.assert_close(times_windows(maps, torch.ones_like(flat_maps), factors, size), down)
+
+
+@pytest.mark.parametrize(("grid", "windows"), [(None, (2, 1)), (8, (2, 1)), (4, (4, 1)), (2, (8, 2)), (1, (17, 4))])
+def test_a_coarse_read_out_tells_few_places_apart(grid: int | None, windows: tuple[int, int]) -> None:
+    """Maps of 17 × 17, then of 4 × 4; never finer than what the pooling between them hands on."""
+    words = "3c5s2-2p-5c5s2-7"
+    network = build(NetworkConfig(34 * 34, (), 10, layers=words, shape=(34, 34), readout_grid=grid))
+    first, second, last = network.layers
+    sides = (17 // windows[0], 4 // windows[1])
+    assert (first.seen, second.seen, last.seen) == (3 * sides[0] ** 2, 5 * sides[1] ** 2, 7)
+    assert [layer.readout.shape[1] for layer in network.layers] == [first.seen, second.seen, last.seen]
 
 
 def test_logits_spread_alike_whatever_the_window() -> None:

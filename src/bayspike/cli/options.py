@@ -49,6 +49,9 @@ class NetworkFlags:
     """Spread of the logits, hence how sure the network can be at all."""
     recurrent: bool | None = None
     """Let each layer see its own spikes (True or False)."""
+    readout_grid: int | None = None
+    """How many places a side of its maps the fixed read-out of a convolution tells apart; fewer ask more alike of a
+    kernel at all its places."""
     input_activity: float | None = None
     """Share of the inputs that is active at a time, by which the first layer's default prior is made; 0.1 fits images,
     0.01 the events of a camera."""

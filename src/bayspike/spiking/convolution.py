@@ -22,8 +22,8 @@ from bayspike.spiking.stack import Conv
 class Convolution(Layer):
     """`neurons` are those of all maps, flattened with the channels last; `inlet` is never None.
 
-    Where a pooling follows, the read-out sees the sums of its windows: a fixed read-out B of them is one of all neurons
-    in which the neurons of a window share their entries, many times as fast.
+    The read-out sees the sums of windows, those of a pooling that follows or larger ones: a fixed read-out B of them is
+    one of all neurons in which the neurons of a window share their entries, many times as fast.
     """
 
     kernel: Conv = field(default=Conv(1, 1))  # its word: maps, side of the kernel, stride, padding

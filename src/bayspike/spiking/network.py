@@ -120,6 +120,7 @@ class NetworkConfig:
     recurrent: bool = False
     seed: int = 0  # of the read-outs
     layers: str = ""  # a stack of any layers, in the words of `bayspike.spiking.stack`; then `hidden` is ()
+    readout_grid: int | None = None  # read-outs of maps tell so many places a side apart; None: each that is handed on
     input_activity: float = 0.1  # share of the inputs that is active; events are sparser than images, see `Layer`
     shape: tuple[int, ...] = ()  # of the inputs, (height, width) or (channels, height, width); for convolutions
 
@@ -138,6 +139,8 @@ class NetworkConfig:
             require_range("a layer size in hidden", neurons, 1)
         require_range("classes", self.classes, 2)
         require_range("readout_scale", self.readout_scale, 0, low_open=True)
+        if self.readout_grid is not None:
+            require_range("readout_grid", self.readout_grid, 1)
         require_range("input_activity", self.input_activity, 0, 1, low_open=True)
         plans = self.plans()
         synapses = sum(rows * columns for rows, columns in (plan.shape for plan in plans))
@@ -157,7 +160,8 @@ class NetworkConfig:
     def plans(self) -> list[LayerPlan]:
         """Every layer's sizes, from the input upwards."""
         words = parse_stack(self.layers) if self.layers else [Dense(each, self.recurrent) for each in self.hidden]
-        return plan_stack(words, self.inputs, self.shape, self.described)
+        plans = plan_stack(words, self.inputs, self.shape, self.described)
+        return plans if self.readout_grid is None else [plan.read_by(self.readout_grid) for plan in plans]
 
 
 def build(config: NetworkConfig, dtype: torch.dtype = torch.float32, filter: Filter | None = None) -> Network:

@@ -32,6 +32,16 @@ class LayerPlan(NamedTuple):
         """By the read-out."""
         return self.neurons if isinstance(self.word, Dense) else self.maps.pooled(self.window).size
 
+    def read_by(self, grid: int) -> "LayerPlan":
+        """The same layer with a read-out that tells `grid` places a side of its maps apart, or fewer.
+
+        Places share their kernel but not a random read-out's entries: where each has its own, a kernel is asked for one
+        thing here and for another there. Over a window it is asked for one.
+        """
+        if isinstance(self.word, Dense):
+            return self
+        return self._replace(window=max(self.window, min(self.maps.height, self.maps.width) // grid))
+
     @property
     def shape(self) -> tuple[int, int]:
         """Of the weight matrix."""

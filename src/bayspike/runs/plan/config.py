@@ -45,6 +45,7 @@ class NetworkOptions:
     slope: float = 4.0
     readout_scale: float = 4.0
     recurrent: bool = False
+    readout_grid: int | None = None
     input_activity: float = 0.1
     layers: str | None = None  # in the words of `bayspike.spiking.stack`; then `hidden` does not count
 
