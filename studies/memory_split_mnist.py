@@ -5,12 +5,12 @@
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --train-examples 20000       # a smaller study of its own
     python studies/memory_split_mnist.py draw                                               # the figure of the docs
 
-The same network (784→400, T = 50), read-out and number of trials for every learner. `tune`: five tasks of two digits,
-one epoch of 1,000 images a class, judged on 2,000 other training images; every learner is tried with five settings at
-every memory size, the Bayesian one with its default first, and every learner's step is annealed alike. `judge` takes for each learner and size the
-setting of the lowest validation loss, learns from all training images but 1,000 and is judged once on the 10,000 test
-images, with the posterior's controls beside it; by the 1,000, which no learner has seen, the best noise of a point is
-chosen. Trials that the files already have are not repeated, so both can be stopped.
+The same network (784→400, T = 50), read-out and number of trials for every learner, whose steps are annealed alike.
+`tune`: five tasks of two digits, one epoch of 1,000 images a class, judged on 2,000 other training images; every
+learner is tried with five settings at every memory size, the Bayesian one with its default first. `judge` takes for
+each learner and size the setting of the lowest validation loss, learns from all training images but 1,000 and is judged
+once on the 10,000 test images, with the posterior's controls beside it; by the 1,000, which no learner has seen, the
+best noise of a point is chosen. Trials that the files already have are not repeated, so both can be stopped.
 """
 
 import argparse

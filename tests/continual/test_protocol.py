@@ -168,7 +168,7 @@ def test_annealing_takes_as_much_off_the_rate_of_the_precision() -> None:
 
 
 def test_evidence_is_not_annealed_in_natural_units() -> None:
-    """The mean's step falls, η·(1 − share); a mini-batch late in a task adds as much to the precision as an early one."""
+    """The mean's step falls, η·(1 − share); a mini-batch late in a task adds as much to the precision as the first."""
     used: list[tuple[float, float]] = []
 
     class Watched(GaussianVI):

@@ -14,7 +14,7 @@ from bayspike.runs.plan.experiment import CONTINUAL_FIGURES, Experiment, Preset
 # Hyper-parameters that differ from the rules' own defaults, by method: those of split-MNIST but for the Bayesian rule,
 # which is in its own natural units, and EWC's weight of the past. With 30 stored images a class a strong one pays.
 TUNED: dict[str, dict[str, Any]] = LIKE_MNIST | {
-    "bayes": {"training.evidence": "once", "training.anneal": 0.0},
+    "bayes": {"training.evidence": "once"},
     "ewc": {"strength": 1e-5, "training.fisher_examples": 200},
     "coreset-only": {"training.epochs": 10},
 }

@@ -8,7 +8,7 @@ import math
 
 from bayspike.rules.base import Pace
 
-MOST_CARRY, LARGE_TASK = 2000.0, 2000.0  # κ after large tasks with nothing stored; half of it after one of this size
+MOST_CARRY, LARGE_TASK = 2000.0, 10_000.0  # κ after large tasks with nothing stored; half of it after one of this size
 ENOUGH, ENOUGH_SHARE = 60.0, 0.03  # examples of a class, and share of it, that make a difference when stored
 
 
