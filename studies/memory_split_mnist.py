@@ -3,6 +3,7 @@
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py tune --stored 0 10 450             # validation images, small
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --stored 0 10 450 --seeds 3  # the test set
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --train-examples 20000       # a smaller study of its own
+    BAYSPIKE_DATA=… python studies/memory_split_mnist.py neighbours --stored 10 --learners ewc --seeds 3
     python studies/memory_split_mnist.py draw                                               # the figure of the docs
 
 The same network (784→400, T = 50), read-out and number of trials for every learner, whose steps are annealed alike.
@@ -10,7 +11,9 @@ The same network (784→400, T = 50), read-out and number of trials for every le
 learner is tried with five settings at every memory size, the Bayesian one with its default first. `judge` takes for
 each learner and size the setting of the lowest validation loss, learns from all training images but 1,000 and is judged
 once on the 10,000 test images, with the posterior's controls beside it; by the 1,000, which no learner has seen, the
-best noise of a point is chosen. Trials that the files already have are not repeated, so both can be stopped.
+best noise of a point is chosen. What suits 10,000 images need not suit 59,000: `neighbours` judges the settings beside
+the chosen one too, so that one can see how much hangs on it. Trials that the files already have are not repeated, so
+all can be stopped.
 """
 
 import argparse
@@ -64,7 +67,7 @@ STRENGTHS = {
     45: (1e-6, 3e-6, 1e-5, 3e-5, 1e-4),
     450: (1e-8, 3e-8, 1e-7, 3e-7, 1e-6),
 }
-RATES = (0.12, 0.03, 0.06, 0.25, 0.5)
+RATES = (0.03, 0.06, 0.12, 0.25, 0.5)
 
 
 def settings(learner: str, stored: int) -> list[Rule]:
@@ -196,7 +199,15 @@ def jobs(kind: str, learners: list[str], sizes: list[int], seeds: int) -> Iterat
                 chosen = settings(learner, stored) if kind == "tune" else [tuned(learner, stored)]
                 if kind == "judge" and learner.startswith("bayes"):  # the default beside the best by hand
                     chosen = list(dict.fromkeys([*chosen, settings(learner, stored)[0]]))
+                if kind == "neighbours":
+                    chosen = beside(settings(learner, stored), chosen[0])
                 yield from ((learner, rule, stored, seed) for rule in chosen)
+
+
+def beside(tried: list[Rule], chosen: Rule) -> list[Rule]:
+    """The settings tried next to the chosen one."""
+    place = tried.index(chosen)
+    return [tried[each] for each in (place - 1, place + 1) if 0 <= each < len(tried)]
 
 
 def plain(rule: Any) -> dict[str, Any]:
@@ -253,7 +264,7 @@ def draw(path: Path, picture: Path) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("kind", choices=["tune", "judge", "draw"])
+    parser.add_argument("kind", choices=["tune", "judge", "neighbours", "draw"])
     parser.add_argument("--learners", nargs="+", default=list(NUMBERS), choices=list(NUMBERS))
     parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES), choices=SIZES)
     parser.add_argument("--seeds", type=int, default=1)
@@ -278,8 +289,8 @@ def main() -> None:
             continue
         begin = time.perf_counter()
         found = trial(learner, rule, stored, seed, data, foreign, options.kernels)
-        if options.kind == "judge" and rule != tuned(learner, stored):
-            name["also"] = "default"
+        if options.kind != "tune" and rule != tuned(learner, stored):
+            name["also"] = "default" if options.kind == "judge" else "neighbour"
         line = json.dumps({**name, **found, "seconds": round(time.perf_counter() - begin, 1)})
         print(line, flush=True)
         with out.open("a") as stream:

@@ -69,6 +69,14 @@ def test_the_strength_of_ewc_falls_with_what_is_stored_and_every_learner_has_as_
         assert {len(memory.settings(learner, stored)) for learner in memory.NUMBERS} == {5}
 
 
+def test_neighbours_are_the_settings_beside_the_chosen_one() -> None:
+    tried = memory.settings("ewc", 10)
+    for place, expected in ((2, [3e-5, 3e-4]), (0, [3e-5]), (4, [3e-4])):
+        assert [rule.strength for rule in memory.beside(tried, tried[place])] == expected
+    rates = [rule.lr for rule in memory.settings("sgd", 10)]
+    assert rates == sorted(rates)
+
+
 def test_trials_of_before_are_still_known() -> None:
     lines = memory.lines(RESULTS / "memory-tuning.jsonl")
     for learner, value in (("sgd", {"lr": 0.12}), ("ewc", {"strength": 1e-4})):
