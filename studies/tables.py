@@ -4,14 +4,15 @@
     python studies/tables.py --check    # say whether they are what the summaries say
 
 A table stands between `<!-- KIND EXPERIMENT -->` and `<!-- end -->`; KIND is one of KINDS below, EXPERIMENT the
-name of a summary.
+name of a summary, or of the lines of a study.
 """
 
 import json
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from bayspike.runs.outcome.paired import better, compare
@@ -271,7 +272,68 @@ def pruning(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-KINDS = {
+def of_seeds(found: Sequence[Mapping[str, Any]], measure: str, digits: int, scale: float = 1.0) -> str:
+    """Mean ± standard deviation over single lines; empty where a line has no such measure."""
+    values = [line.get(measure) for line in found]
+    if any(value is None for value in values):
+        return ""
+    std = stdev(values) if len(values) > 1 else None
+    return spread({"mean": fmean(values), "std": std}, digits, scale)
+
+
+FOREIGN = ("auroc_discord", "auroc_mutual_information", "auroc_entropy")
+NOTES = {"default": "as it comes", "neighbour": "beside the chosen one"}
+
+
+def setting(rule: Mapping[str, Any]) -> str:
+    """What was chosen of a rule, in a word."""
+    if "strength" in rule:
+        return f"strength {rule['strength']:g}"
+    if rule["kind"] == "SGD":
+        return f"rate {rule['lr']:g}"
+    return f"κ {rule['carry']:g}" if "carry" in rule else "κ by default"
+
+
+def memory(lines: Sequence[dict[str, Any]]) -> str:
+    """Every learner at every memory size: a row for each setting that was judged, seeds together."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        note = NOTES.get(line.get("also", ""), "chosen")
+        groups.setdefault((line["stored"], line["learner"], setting(line["rule"]), note), []).append(line)
+    head = ["stored a class", "learner", "setting", "", "seeds", "kB kept", "accuracy %", "ECE", "NLL"]
+    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
+    table = []
+    for (stored, learner, chosen, note), each in sorted(groups.items(), key=lambda group: group[0][0]):
+        own = [next(line["found"][name] for name in ("learnt", "point") if name in line["found"]) for line in each]
+        kept = f"{sum(each[0]['bytes'].values()) / 1000:,.0f}"
+        row = [str(stored), learner, chosen, note, str(len(each)), kept, of_seeds(own, "accuracy", 1, 100)]
+        row += [of_seeds(own, "ece", 3), of_seeds(own, "nll", 3)]
+        table.append(row + [of_seeds(own, name, 3) for name in FOREIGN])
+    return without_empty_columns(head, table)
+
+
+def memory_controls(lines: Sequence[dict[str, Any]]) -> str:
+    """The learners with three seeds or more beside their controls."""
+    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for line in lines:
+        if line.get("also") != "neighbour":
+            groups.setdefault((line["stored"], line["learner"], setting(line["rule"])), []).append(line["found"])
+    head = ["stored a class", "learner", "setting", "spread", "accuracy %", "ECE", "NLL"]
+    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
+    table = []
+    for (stored, learner, chosen), found in sorted(groups.items(), key=lambda group: group[0][0]):
+        for name, shown in CONTROLS.items() if len(found) > 2 else ():
+            each = [one[name] for one in found if name in one]
+            if each:
+                row = [str(stored), learner, chosen, shown, of_seeds(each, "accuracy", 1, 100)]
+                row += [of_seeds(each, "ece", 3), of_seeds(each, "nll", 3)]
+                table.append(row + [of_seeds(each, measure, 3) for measure in FOREIGN])
+    return without_empty_columns(head, table)
+
+
+KINDS: dict[str, Callable[[Any], str]] = {
+    "memory-controls": memory_controls,
+    "memory": memory,
     "controls": controls,
     "pruning": pruning,
     "scores": scores,
@@ -287,7 +349,11 @@ def fill(page: str, summaries: Path) -> str:
     """The page with every marked table as the summaries have it."""
 
     def write(marked: re.Match[str]) -> str:
-        summary = json.loads((summaries / f"{marked['name']}.json").read_text())
+        lines = summaries / f"{marked['name']}.jsonl"  # of a study; a run has one summary
+        if lines.is_file():
+            summary = [json.loads(line) for line in lines.read_text().splitlines()]
+        else:
+            summary = json.loads((summaries / f"{marked['name']}.json").read_text())
         return f"{marked['begin']}\n\n{KINDS[marked['kind']](summary)}\n\n<!-- end -->"
 
     kinds = "|".join(KINDS)

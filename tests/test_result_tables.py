@@ -123,3 +123,28 @@ def test_costs_have_all_bytes_where_the_summary_knows_them() -> None:
         "| old | 16 | 10 |  | 50 | 7 |",
     ]
     assert "in all" not in tables.costs({"methods": {"old": one}})
+
+
+def judged(stored: int, accuracy: float, seed: int, **more: object) -> dict:
+    found = {"accuracy": accuracy, "ece": 0.1, "nll": 0.5, "auroc_entropy": 0.8, "auroc_mutual_information": 0.9}
+    line = {"learner": "bayes", "rule": {"kind": "GaussianVI"}, "stored": stored, "seed": seed}
+    return {**line, "bytes": {"rule": 1000, "stored": 500}, "found": {"learnt": found, "zero": found}, **more}
+
+
+def test_seeds_of_a_memory_size_stand_in_one_row_and_other_settings_apart() -> None:
+    lines = [judged(10, 0.8, 0), judged(10, 0.9, 1), judged(10, 0.7, 0, also="neighbour"), judged(0, 0.5, 0)]
+    lines[2]["rule"] = {"kind": "EWC", "strength": 1e-4, "lr": 0.1}
+    found = tables.memory(lines).splitlines()
+    assert found[2].startswith("| 0 | bayes | κ by default | chosen | 1 | 2 | 50.0 | 0.100 | 0.500 |")
+    assert found[3].startswith("| 10 | bayes | κ by default | chosen | 2 | 2 | 85.0 ± 7.1 | 0.100 ± 0.000 |")
+    assert found[4].startswith("| 10 | bayes | strength 0.0001 | beside the chosen one | 1 |")
+    assert "discord" not in found[0]  # nobody was asked for it
+
+
+def test_controls_of_a_memory_size_take_three_seeds() -> None:
+    few, many = [judged(10, 0.8, 0)], [judged(450, 0.9, seed) for seed in range(3)]
+    found = tables.memory_controls([*few, *many]).splitlines()[2:]
+    assert [row.split(" | ")[:4] for row in found] == [
+        ["| 450", "bayes", "κ by default", "as learnt"],
+        ["| 450", "bayes", "κ by default", "zero"],
+    ]
