@@ -101,7 +101,7 @@ def test_gestures_in_a_zip_with_merged_polarity(tmp_path):
     whole = dvs_gesture.load(root=tmp_path, foreign_users="all")
     assert len(whole.foreign) == 8
     assert len(dvs_gesture.load(root=tmp_path, archive="few.zip", foreign_light="lab").test) == 1
-    with pytest.raises(UserError, match="has no sessions to train on: users 1 to 12 train"):
+    with pytest.raises(UserError, match="has no sessions to train on: users 1–12 train"):
         dvs_gesture.load(root=tmp_path, validation=True, held_back_users=1)
 
 
@@ -112,6 +112,25 @@ def test_users_for_validation_and_for_calibration_take_no_part_in_learning(tmp_p
     assert (len(data.train), len(data.held_back), len(data.test)) == (6, 2, 4)
     seen = {each.numpy().tobytes() for each in dvs_gesture.load(root=tmp_path).test.packed}
     assert not any(each.numpy().tobytes() in seen for each in data.test.packed)
+
+
+def test_folds_take_turns_and_every_user_who_trains_validates_once(tmp_path):
+    zip_of(tmp_path / "dvs_gesture" / "merged.zip", gesture_files(range(1, 17), (0,), 1))
+    last = dvs_gesture.load(root=tmp_path, validation=True, foreign_light="none")
+    validated = []
+    for fold in range(1, 6):
+        options = {"validation": True, "fold": fold, "foreign_light": "none", "held_back_users": 1, "windows": 1}
+        data = dvs_gesture.load(root=tmp_path, **options)
+        assert "users 1–15" in data.about
+        lights = len(data.held_back)  # one user, one gesture
+        assert (len(data.test), len(data.train)) == (3 * lights, 11 * lights)
+        learnt = {each.numpy().tobytes() for each in data.train.packed}
+        validated += [each.numpy().tobytes() for each in data.test.packed]
+        assert not learnt & set(validated[-len(data.test) :])
+    assert len(set(validated)) == len(validated)
+    assert validated[-len(last.test) :] == [each.numpy().tobytes() for each in last.test.packed]
+    with pytest.raises(UserError, match="fold says which users validate"):
+        dvs_gesture.load(root=tmp_path, fold=2)
 
 
 def test_gestures_never_taught_are_the_foreign_ones(tmp_path):

@@ -31,7 +31,8 @@ TEST_TIME = 150
 MOST_STEPS = 100_000
 SIDE = 32
 TRAIN_USERS = 15
-VALIDATION_USERS = 3  # the last of those who train
+VALIDATION_USERS = 3  # of those who train
+FOLDS = TRAIN_USERS // VALIDATION_USERS
 _PIXELS = 128
 HOW = (
     "Get DvsGesture.tar.gz by hand from https://ibm.ent.box.com/s/3hiq58ww1pbbjrinh367ykfdf60xsfm8/folder/50167556794 "
@@ -64,6 +65,7 @@ def load(
     untaught: Sequence[int] = (),
     held_back_users: int = 0,
     validation: bool = False,
+    fold: int = FOLDS,
     archive: str | None = None,
     sort: bool = False,
 ) -> Dataset:
@@ -73,7 +75,8 @@ def load(
     `foreign_users="all"`, of all: known people in an unknown light. "none": every light is taught.
     untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test are the foreign inputs.
     held_back_users: so many of the users who train, the last ones, are not learnt from but kept for calibration.
-    validation: settings are to be chosen; the last three users who train take the place of those who test.
+    validation: settings are to be chosen; three users who train take the place of those who test, the last three or,
+    by `fold` 1 to 5, others.
     archive: which zip to read, where there are several. Nothing is drawn at random, so `seed` is not used.
     """
     del seed
@@ -82,25 +85,29 @@ def load(
     sessions = find_sessions(root, archive)
     if sessions is None:
         raise missing("dvs_gesture", root, HOW, STAND_IN)
-    train_users = TRAIN_USERS - (VALIDATION_USERS if validation else 0)
-    require_range("held_back_users", held_back_users, 0, train_users - 1)
+    require_range("fold", fold, 1, FOLDS)
+    require(validation or fold == FOLDS, "fold says which users validate: it goes with validation=true.")
+    training = list(range(1, TRAIN_USERS + 1))
     if validation:
         sessions = [each for each in sessions if each.user <= TRAIN_USERS]
+        del training[VALIDATION_USERS * (fold - 1) : VALIDATION_USERS * fold]
+    require_range("held_back_users", held_back_users, 0, len(training) - 1)
+    apart = training[len(training) - held_back_users :]
     parts: dict[str, list[Session]] = {"train": [], "test": [], "foreign": [], "held back": []}
     for session in sessions:
-        tests = session.user > train_users
+        tests = session.user not in training
         if session.light == foreign_light:
             part = "foreign" if tests or foreign_users == "all" else ""
         elif tests:
             part = "test"
         else:
-            part = "held back" if session.user > train_users - held_back_users else "train"
+            part = "held back" if session.user in apart else "train"
         if part:
             parts[part].append(session)
     for part in ("train", "test"):
         require(
             bool(parts[part]),
-            f"DVS-Gesture in {sessions[0].path.parent} has no sessions to {part} on: users 1 to {train_users} train, "
+            f"DVS-Gesture in {sessions[0].path.parent} has no sessions to {part} on: users {spans(training)} train, "
             "the others test.",
         )
     taught = set(range(len(GESTURES))) - set(untaught)
