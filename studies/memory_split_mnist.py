@@ -222,43 +222,54 @@ PANELS = {
     "accuracy": "accuracy",
     "ece": "ECE",
     "nll": "NLL",
-    "auroc_entropy": "Fashion-MNIST noticed\nby entropy, AUROC",
-    "auroc_mutual_information": "by mutual information\n(of a spread), AUROC",
+    "auroc_entropy": "Fashion-MNIST noticed by entropy, AUROC",
+    "auroc_mutual_information": "by mutual information (of a spread)",
+    "auroc_discord": "by the discord of the members (of a spread)",
 }
+KILOBYTES = (300, 500, 1000, 2000, 4000)
 
 
-def by_bytes(every: list[dict[str, Any]], learner: str, measure: str) -> dict[int, list[float]]:
-    """What the seeds of a learner, each with its best setting, had at every size of memory; empty where it has none."""
+def by_bytes(every: list[dict[str, Any]], learner: str, measure: str, also: str = "") -> dict[int, list[float]]:
+    """What the seeds of a learner had at every size of memory, with its best setting by the small trials or, of those
+    judged besides, the `also`; empty where it has none."""
     found: dict[int, list[float]] = {}
     for line in every:
-        value = own_scores(line["found"])[measure]
-        if line["learner"] == learner and not line.get("also") and value is not None:
+        value = own_scores(line["found"]).get(measure)
+        if line["learner"] == learner and line.get("also", "") == also and value is not None:
             found.setdefault(sum(line["bytes"].values()), []).append(value)
     return dict(sorted(found.items()))
 
 
 def draw(path: Path, picture: Path) -> None:
-    """Accuracy, ECE, NLL and notice of Fashion-MNIST against the bytes kept; bars are ± one standard deviation."""
+    """Every measure against the bytes kept; bars are ± one standard deviation. Dashed: as a rule comes."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    figure, axes = plt.subplots(1, len(PANELS), figsize=(18, 3.8), constrained_layout=True)
+    figure, axes = plt.subplots(2, 3, figsize=(13, 7), constrained_layout=True)
     every = lines(path)
     for number, learner in enumerate(dict.fromkeys(line["learner"] for line in every)):
-        for axis, measure in zip(axes, PANELS, strict=True):
-            found = by_bytes(every, learner, measure)
-            means = [sum(each) / len(each) for each in found.values()]
-            spread = [float(torch.tensor(each).std()) if len(each) > 1 else 0.0 for each in found.values()]
-            if found:
-                axis.errorbar(list(found), means, spread, marker="o", capsize=2, label=learner, color=f"C{number}")
-    for axis, title in zip(axes, PANELS.values(), strict=True):
+        for axis, measure in zip(axes.flat, PANELS, strict=True):
+            for also, style, label in (("", "-", learner), ("default", "--", f"{learner}, as it comes")):
+                found = by_bytes(every, learner, measure, also)
+                means = [sum(each) / len(each) for each in found.values()]
+                spread = [float(torch.tensor(each).std()) if len(each) > 1 else 0.0 for each in found.values()]
+                at = [total / 1000 for total in found]
+                if found:
+                    axis.errorbar(
+                        at, means, spread, marker="o", capsize=2, label=label, color=f"C{number}", linestyle=style
+                    )
+    for axis, title in zip(axes.flat, PANELS.values(), strict=True):
         axis.set_xscale("log")
-        axis.set_xlabel("bytes kept")
+        axis.set_xticks(KILOBYTES, [f"{each:,}" for each in KILOBYTES])
+        axis.set_xticks([], minor=True)
+        axis.set_xlabel("kB kept")
         axis.set_title(title)
         axis.grid(alpha=0.3)
-    axes[0].legend(frameon=False, fontsize=8)
+    axes[0, 2].set_yscale("log")
+    if axes[0, 0].has_data():
+        axes[0, 0].legend(frameon=False, fontsize=8)
     figure.savefig(picture, dpi=110)
 
 
