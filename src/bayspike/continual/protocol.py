@@ -37,7 +37,8 @@ class StreamConfig:
     """How a learner goes through a stream.
 
     evaluations: how often all tasks are judged during each task, evenly spaced, the last time at its end.
-    anneal: share of the learning rate that is taken off, linearly, over each task; for every rule alike.
+    anneal: share of the learning rate that is taken off, linearly, over each task; for every rule alike. In natural
+    units the step of the mean alone falls, see `anneal`.
     fisher_examples: from how many examples of a task the Fisher information is estimated (None: all).
     evidence: "always" is the paper's objective, in which a replayed example raises precisions again; with "once" it
     moves the means alone, as does an example of the task from its second epoch on: each has been counted before.
