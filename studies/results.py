@@ -56,10 +56,17 @@ STEPS = (
         "split-mnist-shifted",
     ),
     Step(
+        "split-mnist-shifted-carried",
+        "split-mnist --preset paper --method bayes-carried --augment-stored shift=1 --evaluations 1 --kernels compiled "
+        "--seeds 3",
+        0.3,
+        "split-mnist-shifted-carried",
+    ),
+    Step(
         "split-mnist-ten",
         "split-mnist --preset paper --method bayes-carried ewc sgd --coreset-share 0.0016667 --augment-stored shift=1 "
         "--evaluations 1 --kernels compiled --seeds 1 "
-        "--set bayes-carried.carry=32 bayes-carried.by_evidence=true ewc.strength=1e-5",
+        "--set bayes-carried.carry=32 bayes-carried.by_evidence=true bayes-carried.training.anneal=0 ewc.strength=1e-5",
         0.5,
         "split-mnist-ten",
     ),
@@ -171,8 +178,14 @@ STEPS = (
         ("training_curves", "final_boxes", "mean_parameters"),
     ),
     Step("stored-examples", "studies/stored_examples.py --seeds 3", 3, lines="stored-examples"),
-    Step("memory-tuning", "studies/memory_split_mnist.py tune", 5, lines="memory-tuning"),
-    Step("memory", "studies/memory_split_mnist.py judge --seeds 3", 10, lines="memory-split-mnist"),
+    Step("memory-tuning", "studies/memory_split_mnist.py tune --kernels compiled", 1, lines="memory-tuning"),
+    Step("memory", "studies/memory_split_mnist.py judge --seeds 3 --kernels compiled", 3, lines="memory-split-mnist"),
+    Step(
+        "memory-neighbours",
+        "studies/memory_split_mnist.py neighbours --stored 0 10 --learners bayes ewc --seeds 3 --kernels compiled",
+        0.7,
+        lines="memory-split-mnist",
+    ),
     Step("memory-figure", "studies/memory_split_mnist.py draw", 0, lines="memory-split-mnist"),
     Step("exact-posterior", "studies/exact_posterior.py", 0.5, lines="exact-posterior"),
     Step("surrogate-free", "studies/surrogate_free.py", 0.5, lines="surrogate-free"),

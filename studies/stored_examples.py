@@ -6,6 +6,7 @@
 Split-MNIST, 784→400, T = 50, 1,000 images a class of which 75 are stored (the paper's share, or as many as `--stored`
 says), judged on 2,000 other training images; the test set is never touched. `--learners` names settings, for example
 "ewc, 1e-05"; without it one of each kind.
+Lines of "…, evidence annealed too" were made when annealing took the evidence of natural units down with the step.
 
     plain      as in the paper: drawn at random, replayed as it is against its label
     shift      replayed one pixel up or down, left or right, or in place
@@ -171,7 +172,8 @@ def table(rows: list[dict[str, Any]]) -> str:
     for row in rows:
         by_place[row.get("stored", STORED), row["way"], row["learner"]].append(row)
     lines = ["| stored of a class | how | learner | seeds | accuracy % | ECE | NLL |", "|---|---|---|---|---|---|---|"]
-    for stored, way, learner in product(sorted({place[0] for place in by_place}), WAYS, LEARNERS):
+    learners = dict.fromkeys([*LEARNERS, *(row["learner"] for row in rows)])
+    for stored, way, learner in product(sorted({place[0] for place in by_place}), WAYS, learners):
         if of := by_place.get((stored, way, learner)):
             cells = [across(of, "accuracy", 100, 1), across(of, "ece", 1, 3), across(of, "nll", 1, 3)]
             lines.append(f"| {stored} | {way} | {learner} | {len(of)} | {' | '.join(cells)} |")

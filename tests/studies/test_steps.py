@@ -92,7 +92,7 @@ def test_every_table_of_the_docs_can_be_made_again() -> None:
     shown = {name for page in pages for name in re.findall(rf"<!-- (?:{'|'.join(tables.KINDS)}) ([\w-]+) -->", page)}
     made = {step.summary for step in RUNS}
     assert len(shown) > 10
-    assert shown - made <= set(results.CHANGED_SINCE)
+    assert shown - made - {step.lines for step in STUDIES} <= set(results.CHANGED_SINCE)
     assert not made & set(results.CHANGED_SINCE)
     for name in results.CHANGED_SINCE:
         assert (ROOT / "docs" / "results" / f"{name}.json").is_file()
