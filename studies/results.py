@@ -197,6 +197,7 @@ STEPS = (
 CHANGED_SINCE = {
     "permuted-mnist-200-of-400-more": "seeds 1 and 2 of permuted-mnist-200-400, run apart from seed 0",
     "split-nmnist": "1,100 recordings, one layer of 400; its presets have other data, networks and rates now",
+    "nmnist-maps-one-epoch": "one epoch, evidence annealed with the step; the preset has three epochs now",
     "nmnist-stored": "one layer of 300 on all recordings; the preset has maps now, with settings of their own",
 }
 
