@@ -9,9 +9,9 @@ from typing import Any
 
 from bayspike.runs.plan.experiment import Experiment, PaperData, Preset, Published, offline
 
-# Hyper-parameters that differ from the rules' own defaults, by method; sgd's chosen on genuine recordings of users 13 to
-# 15 by studies/events.py, how much evidence counts for bayes (a quarter) on five folds of users 1 to 15, the others on
-# simulated users. Edit here.
+# Hyper-parameters that differ from the rules' own defaults, by method: sgd's chosen on genuine recordings of users 13
+# to 15 by studies/events.py, how much evidence counts for bayes (a quarter) on five folds of users 1 to 15, the others
+# on simulated users. Edit here.
 TUNED: dict[str, dict[str, Any]] = {
     "bayes": {"crowd": 1000.0},
     "sgd": {"lr": 0.06},
