@@ -14,9 +14,10 @@ import pytest
 import torch
 from PIL import Image
 
+from bayspike.data.delays import Silence
 from bayspike.data.files.event_files import read_nmnist
 from bayspike.data.files.pictures import LARGEST_PICTURE, read_picture
-from bayspike.data.inputs import Silence, bins_of_lines, spikes_of_file, view_of
+from bayspike.data.inputs import bins_of_lines, spikes_of_file, view_of
 from bayspike.data.simulated.cache import cache_path, cached
 from bayspike.errors import UserError
 from bayspike.storage.arrays import read_arrays, write_arrays

@@ -9,7 +9,7 @@ import pytest
 import torch
 from small_live import ONE, SEVEN, TIME, camera_learner, digit, drawn, small_learner
 
-from bayspike.data.inputs import Silence
+from bayspike.data.delays import Silence
 from bayspike.errors import UserError
 from bayspike.learner import Learner, birth
 from bayspike.live.beginner import beginner, is_beginner, unseen

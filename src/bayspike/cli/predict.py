@@ -15,7 +15,7 @@ from bayspike.cli.models import PredictorName, load_data_of
 if TYPE_CHECKING:
     import torch
 
-    from bayspike.data.inputs import Silence
+    from bayspike.data.delays import Silence
     from bayspike.learner.state import Calibration as Own
     from bayspike.predict.calibration import Calibration
     from bayspike.predict.predictors import Predictor
@@ -123,7 +123,7 @@ class Predict:
         return 2 if refused else 0
 
     def _watch(self, steps: Iterator["torch.Tensor | Silence"], watching: "Watch", told: "Telling", every: int) -> None:
-        from bayspike.data.inputs import Silence
+        from bayspike.data.delays import Silence
 
         decision = None
         for spikes in steps:

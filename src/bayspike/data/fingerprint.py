@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples, SpikeSamples, StaticSamples
+from bayspike.data.delays import DelayedSamples
 
 MOST_BYTES = 2**28  # of each part that are looked at; of a larger one, samples evenly spread over it
 LOOKED_AT = 256  # samples of a kind that does not tell what it stores
@@ -41,6 +42,8 @@ def contents(samples: Samples) -> Tensor:
         return _thinned(samples.coordinates)
     if isinstance(samples, SpikeSamples):
         return _thinned(samples.packed)
+    if isinstance(samples, DelayedSamples):  # by how much is a matter of the configuration
+        return _thinned(samples.recorded.packed)
     return samples.spikes(spread(len(samples)), torch.Generator().manual_seed(0))
 
 

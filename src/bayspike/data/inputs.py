@@ -6,7 +6,7 @@ does. Event lines are text, `t x y p` with t in µs, separated by blanks or comm
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.data.base import StaticSamples
+from bayspike.data.delays import NOW, Silence, delayed, delayed_bins
 from bayspike.data.files import pictures, recordings
 from bayspike.data.files.events import Events, View, binned
 from bayspike.data.files.pictures import read_picture
@@ -68,7 +69,12 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
     if about["name"] in ("dvs_gesture", "gestures_simulated") and "kind" not in seen:
         time = min(-(-(recorded.duration + 1) // view.step), 10 * time)
     block = binned(events, time, view.step, start=begin, downsample=view.downsample)
-    return _fitting(torch.from_numpy(_planes(block, about)), about, str(path))
+    return _fitting(delayed(torch.from_numpy(_planes(block, about)), delays_of(about)), about, str(path))
+
+
+def delays_of(about: Mapping[str, Any]) -> tuple[int, ...]:
+    """At which ages the network was taught to see its inputs."""
+    return tuple(int(each) for each in about.get("view", {}).get("delays", NOW))
 
 
 def spikes_of_picture(
@@ -87,14 +93,14 @@ def spikes_of_picture(
     return _fitting(samples.spikes(torch.tensor([0]), generator)[:, 0], about, name)
 
 
-class Silence(NamedTuple):
-    """So many time bins without an event, one after the other."""
-
-    bins: int
-
-
 def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
-    """Spikes `(inputs,)` of each time bin as soon as a line shows that it is over; the last one at the end.
+    """Spikes `(inputs,)` of each time bin, at every age that the network sees; see `_bins`."""
+    for each in delayed_bins(_bins(lines, about), delays_of(about)):
+        yield each if isinstance(each, Silence) else _fitting(each[None], about, "the stream of events")[0]
+
+
+def _bins(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
+    """What the camera said in each time bin as soon as a line shows that it is over; the last one at the end.
 
     Bins without an event come as one `Silence`, however many they are. Where a signal begins at a time of its own, a
     clock that shows a later one than a whole signal lasts began before it: then its first event's bin is the first.
@@ -162,13 +168,13 @@ def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[st
         height=view.sensor[1],
     )
     block = binned(view.cut(events), 1, 1, start=0, downsample=view.downsample)
-    return _fitting(torch.from_numpy(_planes(block, about)), about, "the stream of events")[0]
+    return torch.from_numpy(_planes(block, about))[0]
 
 
 def _planes(block: NDArray[np.uint8], about: Mapping[str, Any]) -> NDArray[np.uint8]:
     """Both polarities `(time, 2 · pixels)`, or either of them for a network that was taught without telling them."""
     shape = about.get("sample_shape", ())
-    if len(shape) != 3 or shape[0] != 1:
+    if len(shape) != 3 or shape[0] != len(delays_of(about)):
         return block
     return np.maximum(*np.split(block, 2, axis=1))
 

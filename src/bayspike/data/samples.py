@@ -180,10 +180,11 @@ def merge(parts: Sequence[Samples]) -> Samples:
     shapes = [(type(p).__name__, p.time, p.inputs) for p in parts]
     if len(set(shapes)) > 1:
         raise UserError(f"Only samples of one kind, time and inputs can be merged, but got {set(shapes)}.")
-    if not isinstance(first, StaticSamples | CoordinateSamples | SpikeSamples):
+    join = getattr(first, "_join", None)
+    if join is None:
         raise UserError(f"Samples of type {type(first).__name__} cannot be merged.")
-    alike: list[Any] = list(parts)
-    return first._join(alike)
+    joined: Samples = join(list(parts))
+    return joined
 
 
 def _take_arrays(samples: Any, name: str) -> None:

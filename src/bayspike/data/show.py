@@ -1,6 +1,7 @@
 """One picture of a data set: samples as the camera (or the encoder) gives them, a raster, and the rate over time."""
 
 import io
+import math
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from bayspike.data.base import CoordinateSamples, Dataset, Samples
+from bayspike.data.delays import shape_now
 from bayspike.errors import UserError
 from bayspike.storage.files import write_whole
 
@@ -28,6 +30,9 @@ def draw(dataset: Dataset, out: Path, *, seed: int = 0, rows: int = 5, columns: 
     chosen = _one_per_class(samples, rows)
     generator = torch.Generator().manual_seed(seed)
     spikes = samples.spikes(chosen, generator).numpy()
+    shape = shape_now(dataset)
+    if len(shape) == 3:
+        spikes = spikes[..., : math.prod(shape)]
     labels = [dataset.classes[int(label)] for label in samples.labels[chosen]]
 
     figure = Figure(figsize=(13.5, 1.24 * max(len(chosen), 4) + 1.0), layout="constrained", facecolor="white")
@@ -37,11 +42,11 @@ def draw(dataset: Dataset, out: Path, *, seed: int = 0, rows: int = 5, columns: 
     left, right = np.asarray(figure.subfigures(1, 2, width_ratios=(1.55, 1)))
     if isinstance(samples, CoordinateSamples):
         _points(left, samples, dataset.classes)
-    elif len(dataset.sample_shape) == 3:
-        _event_frames(left, spikes, dataset.sample_shape, labels, columns)
+    elif len(shape) == 3:
+        _event_frames(left, spikes, shape, labels, columns)
     else:
-        _growing_counts(left, spikes, dataset.sample_shape, labels, columns)
-    _raster(right, spikes[:, 0], labels[0], dataset.sample_shape)
+        _growing_counts(left, spikes, shape, labels, columns)
+    _raster(right, spikes[:, 0], labels[0], two_polarities=len(shape) == 3 and shape[0] == 2)
     return save(figure, out)
 
 
@@ -64,9 +69,11 @@ def _event_frames(
         for column, start in enumerate(starts):
             polarities = spikes[start : start + width, row].reshape(-1, *shape).sum(0, dtype=np.int64)
             ax = axes[row, column]
-            ax.imshow(polarities[1] - polarities[0], cmap=BALANCE, vmin=-2, vmax=2, interpolation="nearest")
+            balance = polarities[1] - polarities[0] if len(polarities) == 2 else polarities.sum(0)
+            ax.imshow(balance, cmap=BALANCE, vmin=-2, vmax=2, interpolation="nearest")
             _bare(ax, label if column == 0 else "", f"steps {start}–{start + width - 1}" if row == 0 else "")
-    figure.suptitle("events: ON orange, OFF blue", fontsize=11, color=_INK)
+    words = "events: ON orange, OFF blue" if shape[0] == 2 else "events, polarity merged"
+    figure.suptitle(words, fontsize=11, color=_INK)
 
 
 def _growing_counts(
@@ -107,14 +114,14 @@ def _points(figure: Any, samples: CoordinateSamples, classes: tuple[str, ...]) -
     figure.suptitle("points, and the tuning curves that code x", fontsize=11, color=_INK)
 
 
-def _raster(figure: Any, spikes: NDArray[np.uint8], label: str, shape: tuple[int, ...]) -> None:
+def _raster(figure: Any, spikes: NDArray[np.uint8], label: str, two_polarities: bool) -> None:
     """The spikes of one sample: which input, when; and how many at a time."""
     top, bottom = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     moment, channel = np.nonzero(spikes)
     inputs = spikes.shape[1]
-    polarity = channel >= inputs // 2 if len(shape) == 3 else np.ones(len(channel), dtype=bool)
+    polarity = channel >= inputs // 2 if two_polarities else np.ones(len(channel), dtype=bool)
     size = float(np.clip(9_000 / max(len(channel), 1), 1.6, 14))
-    for which, colour, name in ((polarity, ON, "ON" if len(shape) == 3 else ""), (~polarity, OFF, "OFF")):
+    for which, colour, name in ((polarity, ON, "ON" if two_polarities else ""), (~polarity, OFF, "OFF")):
         if which.any():
             top.scatter(moment[which], channel[which], s=size, marker="s", linewidth=0, color=colour, label=name)
             count = np.bincount(moment[which], minlength=len(spikes))

@@ -14,7 +14,8 @@ from typing import Any, BinaryIO
 
 import torch
 
-from bayspike.data.inputs import LONGEST_LINE, Silence, bins_of_lines
+from bayspike.data.delays import Silence
+from bayspike.data.inputs import LONGEST_LINE, bins_of_lines
 from bayspike.errors import UserError, require
 from bayspike.live.inputs import kind_of
 from bayspike.live.session import Session

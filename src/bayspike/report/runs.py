@@ -79,8 +79,10 @@ class Job:
         return p, self.labels[self.subset].astype(np.int64)
 
     def frames(self) -> tuple[Array, Array, tuple[int, ...]] | None:
-        """Packed input spikes `(k, time, bytes)`, their places in the subset `(k,)`, and the shape of a sample."""
-        packed, shape = self.arrays.get("frames", 3), self.arrays.get("sample_shape", 1)
+        """Packed input spikes `(k, time, bytes)`, their places in the subset `(k,)`, and the shape of a frame."""
+        packed, shape = self.arrays.get("frames", 3), self.arrays.get("frames_shape", 1)
+        if shape is None:  # older runs see inputs at one age only
+            shape = self.arrays.get("sample_shape", 1)
         if packed is None or packed.dtype != np.uint8 or self.subset is None:
             return None
         sizes = tuple(int(side) for side in shape) if shape is not None else ()

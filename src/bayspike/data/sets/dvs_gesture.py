@@ -5,6 +5,7 @@ train, the others test; four lights are in-distribution, the fifth gives the for
 for training and test that comes with the files is not used. Where files lie is the matter of `gesture_sessions`.
 
 Recordings whose polarity was merged (every event has p = 1) become inputs of one polarity, not of two with one silent.
+With `delays` every input is seen at several ages (`bayspike.data.delays`), which tells the direction of a movement.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from bayspike.data.base import Dataset, SpikeSamples
+from bayspike.data.base import Dataset, Samples, SpikeSamples
+from bayspike.data.delays import NOW, at_ages, check_delays
 from bayspike.data.encoders import pack
 from bayspike.data.files.events import Events, binned
 from bayspike.data.places import missing
@@ -58,8 +60,10 @@ def load(
     time: int = TIME,
     test_time: int = TEST_TIME,
     windows: int = 3,
+    stride: int | None = None,
     bin_ms: int = BIN // 1000,
     side: int = SIDE,
+    delays: Sequence[int] = NOW,
     foreign_light: str | None = "natural",
     foreign_users: str = "test",
     untaught: Sequence[int] = (),
@@ -71,6 +75,8 @@ def load(
 ) -> Dataset:
     """`time` and `test_time` count bins of `bin_ms`; a training gesture gives up to `windows` pieces of `time` bins.
 
+    stride: bins from one piece to the next; None: `time`, so that none is seen twice.
+    delays: ages, in bins, at which every input is seen. A piece from within a recording has a past to show.
     foreign_light: kept out of training; its recordings are the foreign inputs, those of users who test or, with
     `foreign_users="all"`, of all: known people in an unknown light. "none": every light is taught.
     untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test are the foreign inputs.
@@ -81,7 +87,8 @@ def load(
     """
     del seed
     foreign_light = foreign_light or "none"  # as `foreign_light=none` on the command line means it
-    _check(time, test_time, windows, bin_ms, side, foreign_light, foreign_users, untaught)
+    stride, delays = time if stride is None else stride, check_delays(delays)
+    _check(time, test_time, windows, stride, bin_ms, side, foreign_light, foreign_users, untaught)
     sessions = find_sessions(root, archive)
     if sessions is None:
         raise missing("dvs_gesture", root, HOW, STAND_IN)
@@ -112,15 +119,17 @@ def load(
         )
     taught = set(range(len(GESTURES))) - set(untaught)
 
-    def read(name: str, bins: int, pieces: int, wanted: set[int]) -> Part | None:
-        return _read(parts[name], name, bins, pieces, bin_ms * 1000, side, wanted, sort) if parts[name] else None
+    def read(name: str, cut: Cut, wanted: set[int]) -> Part | None:
+        return _read(parts[name], name, cut, side, wanted, sort) if parts[name] else None
 
-    train, test = read("train", time, windows, taught), read("test", test_time, 1, taught)
+    lead, step = max(delays) if windows > 1 else 0, bin_ms * 1000  # a first piece has no past
+    pieces, whole = Cut(time, windows, stride, lead, step), Cut(test_time, 1, test_time, 0, step)
+    train, test = read("train", pieces, taught), read("test", whole, taught)
     assert train is not None
     assert test is not None
-    held_back = read("held back", test_time, 1, taught)
+    held_back = read("held back", whole, taught)
     parts["never taught"] = [*parts["test"], *(parts["foreign"] if foreign_light != "none" else [])]
-    other = read("never taught", test_time, 1, set(untaught)) if untaught else read("foreign", test_time, 1, taught)
+    other = read("never taught", whole, set(untaught)) if untaught else read("foreign", whole, taught)
     found = [each for each in (train, test, held_back, other) if each is not None]
     merged = not any(each.two_polarities for each in found)
     planes = 1 if merged else 2
@@ -131,32 +140,43 @@ def load(
         f"{'; the users who test are of those meant for training: for choosing settings' if validation else ''}"
     )
 
-    def samples(part: Part, bins: int) -> SpikeSamples:
+    def samples(part: Part, cut: Cut) -> Samples:
         inputs = planes * side * side
-        kept = part.packed[..., -inputs // 8 :] if merged else part.packed
-        return SpikeSamples(torch.from_numpy(np.ascontiguousarray(kept)), torch.tensor(part.labels), bins, inputs)
+        kept = torch.from_numpy(np.ascontiguousarray(part.packed[..., -inputs // 8 :] if merged else part.packed))
+        return at_ages(SpikeSamples(kept, torch.tensor(part.labels), cut.lead + cut.bins, inputs), delays, cut.lead)
 
     return Dataset(
         "dvs_gesture",
-        samples(train, time),
-        samples(test, test_time),
+        samples(train, pieces),
+        samples(test, whole),
         GESTURES,
-        (planes, side, side),
-        foreign=None if other is None else samples(other, test_time),
+        (len(delays) * planes, side, side),
+        foreign=None if other is None else samples(other, whole),
         foreign_about="" if other is None else _foreign_about(foreign_light, foreign_users, untaught),
         foreign_classes=not untaught,
-        view={"bin_ms": bin_ms},
+        view={"bin_ms": bin_ms, **({} if delays == NOW else {"delays": list(delays)})},
         about=about,
-        held_back=None if held_back is None else samples(held_back, test_time),
+        held_back=None if held_back is None else samples(held_back, whole),
     )
 
 
 def _check(
-    time: int, test_time: int, windows: int, bin_ms: int, side: int, light: str, users: str, untaught: Sequence[int]
+    time: int,
+    test_time: int,
+    windows: int,
+    stride: int,
+    bin_ms: int,
+    side: int,
+    light: str,
+    users: str,
+    untaught: Sequence[int],
 ) -> None:
     require(light in (*LIGHTS, "none"), f"foreign_light must be one of {', '.join(LIGHTS)} or none, not {light!r}.")
     require(users in ("test", "all"), f"foreign_users must be test or all, but is {users!r}.")
-    require(min(time, test_time, windows, bin_ms) >= 1, "time, test_time, windows and bin_ms must be at least 1.")
+    require(
+        min(time, test_time, windows, stride, bin_ms) >= 1,
+        "time, test_time, windows, stride and bin_ms must be at least 1.",
+    )
     require_range("test_time", test_time, 1, MOST_STEPS)
     require(side in (8, 16, 32, 64, 128), f"side must be 8, 16, 32, 64 or 128 pixels, but is {side}.")
     require(
@@ -171,9 +191,17 @@ def _foreign_about(light: str, users: str, untaught: Sequence[int]) -> str:
     return f"gestures in {light} light{', of all users' if users == 'all' else ''}"
 
 
-def _read(
-    sessions: Sequence[Session], name: str, bins: int, count: int, step: int, side: int, wanted: set[int], sort: bool
-) -> Part | None:
+class Cut(NamedTuple):
+    """How a recording is cut: up to so many `pieces` of `bins` bins of `step` µs, each with `lead` bins before it."""
+
+    bins: int
+    pieces: int
+    stride: int
+    lead: int
+    step: int
+
+
+def _read(sessions: Sequence[Session], name: str, cut: Cut, side: int, wanted: set[int], sort: bool) -> Part | None:
     encoded: list[NDArray[np.uint8]] = []
     labels: list[int] = []
     recordings, both = 0, False
@@ -181,22 +209,23 @@ def _read(
         for label, events in clips(session, sort=sort):
             if label not in wanted:
                 continue
-            cut = list(_pieces(events, bins, count, step, side))
-            encoded += cut
-            labels += [label] * len(cut)
+            pieces = list(_pieces(events, cut, side))
+            encoded += pieces
+            labels += [label] * len(pieces)
             recordings, both = recordings + 1, both or not bool(events.p.all())
     require(bool(encoded), f"DVS-Gesture ({name}): {sessions[0].path} and its like hold no gestures.")
     return Part(np.stack(encoded), labels, recordings, both)
 
 
-def _pieces(events: Events, bins: int, count: int, step: int, side: int) -> Iterable[NDArray[np.uint8]]:
-    """Up to `count` pieces of `bins` bins; the first may be short of events at its end, the others are whole.
+def _pieces(events: Events, cut: Cut, side: int) -> Iterable[NDArray[np.uint8]]:
+    """The first piece may be short of events at its end, the others are whole.
 
     A last event within the last bin is enough to be whole: a recording cut at 1.5 s has three pieces of half a second.
     """
-    first, length = int(events.t[0]), bins * step
-    for number in range(count):
-        if number and (number + 1) * length > events.duration + step:
+    first = int(events.t[0])
+    for number in range(cut.pieces):
+        begin = number * cut.stride * cut.step
+        if number and begin + cut.bins * cut.step > events.duration + cut.step:
             return
-        start = first + number * length
-        yield pack(binned(events, bins, step, start=start, downsample=_PIXELS // side))
+        start, bins = first + begin - cut.lead * cut.step, cut.lead + cut.bins
+        yield pack(binned(events, bins, cut.step, start=start, downsample=_PIXELS // side))

@@ -7,6 +7,7 @@ cut out of all recordings instead, by seed.
 """
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.data.base import Dataset, stratified_split
+from bayspike.data.delays import NOW, at_ages, check_delays
 from bayspike.data.files.event_files import parse_nmnist
 from bayspike.data.files.events import binned
 from bayspike.data.files.zipped import Archives, members_of
@@ -77,6 +79,7 @@ def load(
     seed: int = 0,
     time: int = TIME,
     downsample: int = 1,
+    delays: Sequence[int] = NOW,
     test_share: float = 0.2,
     per_class: int | None = None,
     validation: bool = False,
@@ -84,12 +87,14 @@ def load(
 ) -> Dataset:
     """34×34×2 inputs (17×17×2 with `downsample=2`), `time` bins over 300 ms.
 
-    `per_class` reads at most that many recordings of each digit of either part. With `validation` settings are to be
-    chosen: a fifth of the training part takes the place of the test part, which is not read.
+    `delays` are ages, in bins, at which every input is seen (`bayspike.data.delays`). `per_class` reads at most that
+    many recordings of each digit of either part. With `validation` settings are to be chosen: a fifth of the training
+    part takes the place of the test part, which is not read.
     """
     folder = find_folder(root)
     if folder is None:
         raise missing("nmnist", root, HOW)
+    delays = check_delays(delays)
     require(0 < test_share < 1, f"test_share must lie between 0 and 1, but is {test_share}.")
     require_range("downsample", downsample, 1, _SIDE)
     side = -(-_SIDE // downsample)
@@ -118,7 +123,9 @@ def load(
         train_at, test_at = stratified_split(samples[0].labels, 0.2, seed + 1)
         samples = [samples[0].subset(train_at), samples[0].subset(test_at)]
     about = _about(len(samples[0]), len(samples[1]), train, test, whole, validation)
-    return Dataset("nmnist", samples[0], samples[1], tuple("0123456789"), (2, side, side), about=about)
+    train_at_ages, test_at_ages = (at_ages(part, delays) for part in samples)
+    shape, view = (2 * len(delays), side, side), {} if delays == NOW else {"delays": list(delays)}
+    return Dataset("nmnist", train_at_ages, test_at_ages, tuple("0123456789"), shape, about=about, view=view)
 
 
 def _about(

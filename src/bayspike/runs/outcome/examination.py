@@ -198,13 +198,13 @@ def _scaled(done: Prediction, temperature: Temperature | None) -> Prediction:
     return done if temperature is None else done._replace(probabilities=temperature.apply(done.probabilities))
 
 
-def frames(judges: Sequence[Task], chosen: Tensor, seed: int) -> NDArray[np.uint8]:
-    """Input spikes of test examples by their number over all judges, packed: `(k, time, ceil(inputs / 8))`."""
+def frames(judges: Sequence[Task], chosen: Tensor, seed: int, inputs: int) -> NDArray[np.uint8]:
+    """Spikes of the first `inputs` of test examples by their number over all judges, packed: `(k, time, bytes)`."""
     offsets = torch.tensor([0, *(len(task.test) for task in judges)]).cumsum(0)
     shown = []
     for number in chosen.tolist():
         task = int(torch.searchsorted(offsets, number, right=True)) - 1
         inner = torch.tensor([number - int(offsets[task])])
         generator = torch.Generator().manual_seed(seed_for(seed, "frames", number))
-        shown.append(judges[task].test.spikes(inner, generator)[:, 0].numpy())
+        shown.append(judges[task].test.spikes(inner, generator)[:, 0, :inputs].numpy())
     return np.packbits(np.stack(shown), axis=-1)
