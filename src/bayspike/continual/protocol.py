@@ -267,6 +267,7 @@ def _pace(network: Network, config: StreamConfig, plan: Plan, parts: Sequence[Sa
         stored=stored * max(again, every),
         share=stored * max(again, every) / (max(1.0, _per_class([parts[0].labels])) * every),
         first=len(parts) == 1,
+        fresh=len(parts[0]),
     )
 
 

@@ -41,6 +41,7 @@ class Pace(NamedTuple):
     stored: float = 0.0  # stored examples of each earlier class, one that is shifted counted for each of its places
     share: float = 0.0  # the same beside the examples of a class in this task
     first: bool = True  # whether no task came before
+    fresh: float = math.inf  # new examples of the task, each counted once however often it is shown
 
 
 def natural_rates(pace: Pace, remember: float | None, observations: float | None) -> tuple[float, float]:

@@ -8,8 +8,8 @@ import math
 
 from bayspike.rules.base import Pace
 
-MOST_CARRY, LARGE_TASK = 2000.0, 10_000.0  # κ after large tasks with nothing stored; half of it after one of this size
-ENOUGH, ENOUGH_SHARE = 60.0, 0.03  # examples of a class, and share of it, that make a difference when stored
+MOST_CARRY, LARGE_TASK = 3750.0, 3000.0  # κ where nothing is stored after huge tasks; half of it with so many examples
+ENOUGH, ENOUGH_SHARE = 13.0, 0.0154  # examples of a class, and share of it, that make a difference when stored
 
 
 def carry_at(pace: Pace, chosen: float | None, boundless: bool) -> float:
@@ -23,10 +23,10 @@ def carry_at(pace: Pace, chosen: float | None, boundless: bool) -> float:
 def carry_for(pace: Pace) -> float:
     """κ by what is stored: 1 in the first task, which has no past; near 1, the paper's rule, where much is stored.
 
-    A small task has taught little that could be held. What counts of the stored examples is how many there are of a
-    class, and which share of it they are; one that is shifted when it is shown again counts for each of its places.
+    A task of few new examples has taught little that could be held. What counts of the stored ones is how many there
+    are of a class, and which share of it they are; one that is shifted when it is shown again counts for each place.
     """
     if pace.first:
         return 1.0
-    learnt = 1.0 if pace.examples == math.inf else pace.examples / (pace.examples + LARGE_TASK)
-    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 3)
+    learnt = 1.0 if pace.fresh == math.inf else pace.fresh / (pace.fresh + LARGE_TASK)
+    return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
