@@ -35,7 +35,7 @@ from bayspike.kernels import Kernels
 from bayspike.learning.batch import posteriors
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.predictors import Committee, predict_samples
-from bayspike.rules import EWC, SGD, BernoulliVI, GaussianVI, Rule
+from bayspike.rules import EWC, SGD, BernoulliVI, GaussianVI, Rule, carry
 from bayspike.runs.plan.prepare import stratified
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import NetworkConfig, build
@@ -75,8 +75,8 @@ def settings(learner: str, stored: int) -> list[Rule]:
     carries = CARRIES.get(stored, CARRIES_BETWEEN)
     strengths = STRENGTHS[stored]
     return {
-        "bayes": [GaussianVI(carry=carry) for carry in carries],
-        "bayes-binary": [BernoulliVI(lr=None, temperature=None, sampling="neuron", carry=carry) for carry in carries],
+        "bayes": [GaussianVI(carry=kappa) for kappa in carries],
+        "bayes-binary": [BernoulliVI(lr=None, temperature=None, sampling="neuron", carry=kappa) for kappa in carries],
         "ewc": [EWC(strength=strength, **POINT) for strength in strengths],
         "ewc-online": [EWC(strength=strength, online=True, **POINT) for strength in strengths],
         "sgd": [SGD(lr=lr, init_scale=3.0) for lr in RATES],
@@ -134,7 +134,9 @@ def trial(
     learnt = posteriors(rule, done.states)
     if data.held_back is not None:
         other = foreign.test.subset(torch.arange(FOREIGN))
-        judged = judge_controls(network, learnt, data.test, other, data.held_back, members=MEMBERS, seed=seed)
+        judged = judge_controls(
+            network, learnt, data.test, other, data.held_back, members=MEMBERS, seed=seed, kernels=kernels
+        )
         found = {name: scores._asdict() for name, scores in judged.items()}
     else:
         members = MEMBERS if learner.startswith("bayes") else 1
@@ -190,7 +192,9 @@ def _is(line: dict[str, Any], learner: str, stored: int) -> bool:
     return bool(line["learner"] == learner and line["stored"] == stored)
 
 
-def jobs(kind: str, learners: list[str], sizes: list[int], seeds: int) -> Iterator[tuple[str, Rule, int, int]]:
+def jobs(
+    kind: str, learners: list[str], sizes: list[int], seeds: int, as_it_comes: bool = False
+) -> Iterator[tuple[str, Rule, int, int]]:
     for seed in range(seeds):
         for stored in sizes:
             for learner in learners:
@@ -198,7 +202,8 @@ def jobs(kind: str, learners: list[str], sizes: list[int], seeds: int) -> Iterat
                     continue
                 chosen = settings(learner, stored) if kind == "tune" else [tuned(learner, stored)]
                 if kind == "judge" and learner.startswith("bayes"):  # the default beside the best by hand
-                    chosen = list(dict.fromkeys([*chosen, settings(learner, stored)[0]]))
+                    default = settings(learner, stored)[0]
+                    chosen = [default] if as_it_comes else list(dict.fromkeys([*chosen, default]))
                 if kind == "neighbours":
                     chosen = beside(settings(learner, stored), chosen[0])
                 yield from ((learner, rule, stored, seed) for rule in chosen)
@@ -211,7 +216,11 @@ def beside(tried: list[Rule], chosen: Rule) -> list[Rule]:
 
 
 def plain(rule: Any) -> dict[str, Any]:
-    return {"kind": type(rule).__name__, **{key: value for key, value in asdict(rule).items() if value is not None}}
+    """A rule in plain values; a carry by default is told by the constants of its law, which may change."""
+    told = {"kind": type(rule).__name__, **{key: value for key, value in asdict(rule).items() if value is not None}}
+    if getattr(rule, "carry", 0.0) is None:
+        told["carry_law"] = [carry.MOST_CARRY, carry.LARGE_TASK, carry.ENOUGH, carry.ENOUGH_SHARE]
+    return told
 
 
 def lines(path: Path) -> list[dict[str, Any]]:
@@ -280,6 +289,7 @@ def main() -> None:
     parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES), choices=SIZES)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--train-examples", type=int, help="judge with so many images, in a file of its own")
+    parser.add_argument("--as-it-comes", action="store_true", help="judge Bayesian learners by their default alone")
     parser.add_argument("--kernels", choices=["plain", "compiled"], default="plain", help="the same within rounding")
     options = parser.parse_args()
     if options.kind == "tune" and options.train_examples is not None:
@@ -291,7 +301,9 @@ def main() -> None:
         draw(out, Path("docs/img") / f"{study}.png")
         return
     known = [{key: line.get(key) for key in NAMES} for line in lines(out)]
-    for learner, rule, stored, seed in jobs(options.kind, options.learners, options.stored, options.seeds):
+    for learner, rule, stored, seed in jobs(
+        options.kind, options.learners, options.stored, options.seeds, options.as_it_comes
+    ):
         name: dict[str, Any] = {"learner": learner, "rule": plain(rule), "stored": stored, "seed": seed}
         data, foreign = small(seed) if options.kind == "tune" else whole(options.train_examples)
         if data.held_back is not None:

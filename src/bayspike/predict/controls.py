@@ -22,6 +22,7 @@ from torch import Tensor
 
 from bayspike.data.base import Samples
 from bayspike.errors import UserError
+from bayspike.kernels import Kernels
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Gaussian, Point, Posterior, variance_of
 from bayspike.predict.predictors import Committee, predict_samples
@@ -107,6 +108,7 @@ def judge_controls(
     *,
     members: int = 10,
     seed: int = 0,
+    kernels: Kernels = "plain",
 ) -> dict[str, ControlScores]:
     """The committee as `learnt` (or the point) and its controls, on the same inputs and from the same draws.
 
@@ -114,7 +116,7 @@ def judge_controls(
     share examples with `own`.
     """
     spread = any(bool((variance_of(each) > 0).any()) for each in posteriors)
-    judge = _judge(network, own, foreign, members, seed)
+    judge = _judge(network, own, foreign, members, seed, kernels)
     by_inputs = None if foreign is None else _by_inputs(own, foreign, held_out, seed)
     found = {"learnt" if spread else "point": judge(posteriors)._replace(auroc_inputs=by_inputs)}
     if spread:
@@ -124,7 +126,7 @@ def judge_controls(
             changed = [control(name, each, part, generator) for each, part in zip(posteriors, power, strict=True)]
             found[name] = judge(changed)
         return found
-    trial = _judge(network, held_out, None, members, seed)
+    trial = _judge(network, held_out, None, members, seed, kernels)
     binary = any(isinstance(each, BinaryPoint) for each in posteriors)
     sizes = FLIPS if binary else NOISES
     best = min(sizes, key=lambda size: trial([noisy(each, size) for each in posteriors]).nll)
@@ -134,13 +136,12 @@ def judge_controls(
 
 
 def _judge(
-    network: Network, own: Samples, foreign: Samples | None, members: int, seed: int
+    network: Network, own: Samples, foreign: Samples | None, members: int, seed: int, kernels: Kernels
 ) -> Callable[[Sequence[Posterior]], ControlScores]:
     def judge(posteriors: Sequence[Posterior]) -> ControlScores:
         certain = not any(bool((variance_of(each) > 0).any()) for each in posteriors)
-        committee = Committee.draw(
-            network, posteriors, 1 if certain else members, generator=generator_for(seed, "committee")
-        )
+        generator = generator_for(seed, "committee")
+        committee = Committee.draw(network, posteriors, 1 if certain else members, generator=generator, kernels=kernels)
         done = list(_answers(committee, [own] if foreign is None else [own, foreign], seed))
         final, kept, apart = done[0]
         by_members = by_entropy = by_discord = None
