@@ -156,12 +156,14 @@ def test_events_with_fields_are_those_of_rows(tmp_path):
     assert one.view == other.view
 
 
-def test_the_view_reads_a_single_file_as_the_folder_was(tmp_path):
+@pytest.mark.parametrize("ages", [{}, {"delays": [0, 1, 3]}])
+def test_the_view_reads_a_single_file_as_the_folder_was(tmp_path, ages):
     for label, name in enumerate(("a", "b")):
         (tmp_path / name).mkdir()
         for number in range(2):
             writers.aedat2(tmp_path / name / f"{number}.aedat", writers.random_events(50, 30, seed=label, span=8000))
-    data = load(tmp_path, time=4, crop=[0, 2, 20, 10], downsample=2, test_share=0.5)
+    data = load(tmp_path, time=4, crop=[0, 2, 20, 10], downsample=2, test_share=0.5, **ages)
+    assert data.sample_shape == (2 * len(ages.get("delays", [0])), 5, 10)
     about = {"name": data.name, "time": 4, "inputs": data.train.inputs, "data": {}, "view": dict(data.view)}
     about["sample_shape"] = list(data.sample_shape)
     spikes = spikes_of_file(tmp_path / "b" / "0.aedat", about, torch.Generator())

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from bayspike.data.base import Dataset, Encoder, Samples, StaticSamples, stratified_split
+from bayspike.data.delays import NOW, at_ages, check_delays
 from bayspike.data.files import pictures, recordings
 from bayspike.data.files.events import Events, View, binned
 from bayspike.data.files.pictures import read_picture
@@ -58,14 +59,15 @@ def load(
     downsample: int | None = None,
     sensor: int | Sequence[int] | None = None,
     crop: Sequence[int] | None = None,
+    delays: Sequence[int] | None = None,
     sort: bool = False,
 ) -> Dataset:
     """The pictures or recordings of a folder.
 
     Of pictures: size (height and width, or one number) to bring them to; invert, for dark on light. Of recordings:
     span, the µs that are shown (by default as long as the longest); sensor, the width and height of the camera; crop,
-    the left, top, width and height of what is looked at; downsample, how many pixels a side become one. `test_share` of
-    every class is for testing where there is no folder `test`.
+    the left, top, width and height of what is looked at; downsample, how many pixels a side become one; delays, ages in
+    steps at which every input is seen. `test_share` of every class is for testing where there is no folder `test`.
     """
     if root is None:
         raise UserError(HOW)
@@ -74,14 +76,16 @@ def load(
     parts, names = _files(root, per_class)
     pair = "pictures" if parts[0].paths[0].suffix.lower() in pictures.ENDINGS else "recordings"
     _refuse(pair == "recordings", {"size": size, "invert": invert or None}, "recordings")
-    _refuse(pair == "pictures", {"span": span, "downsample": downsample, "sensor": sensor, "crop": crop}, "pictures")
+    of_recordings = {"span": span, "downsample": downsample, "sensor": sensor, "crop": crop, "delays": delays}
+    _refuse(pair == "pictures", of_recordings, "pictures")
     if pair == "pictures":
         shown = TIME_OF_PICTURES if time is None else time
         samples, shape, view = _pictures(parts, shown, encoder, _pair("size", size), invert)
     else:
         require(encoder == "rate", "recordings are spikes already: leave out encoder.")
         shown = TIME_OF_RECORDINGS if time is None else time
-        samples, shape, view = _recordings(parts, shown, span, downsample, _pair("sensor", sensor), crop, sort)
+        ages = check_delays(NOW if delays is None else delays)
+        samples, shape, view = _recordings(parts, shown, span, downsample, _pair("sensor", sensor), crop, ages, sort)
     if len(samples) == 1:
         train, test = stratified_split(samples[0].labels, test_share, seed)
         samples = [samples[0].subset(train), samples[0].subset(test)]
@@ -127,6 +131,7 @@ def _recordings(
     downsample: int | None,
     sensor: tuple[int, int] | None,
     crop: Sequence[int] | None,
+    delays: tuple[int, ...],
     sort: bool,
 ) -> tuple[list[Samples], tuple[int, ...], dict[str, Any]]:
     def read(path: Path) -> Events:
@@ -165,9 +170,10 @@ def _recordings(
         return binned(look.cut(events), time, look.step, start=begin, downsample=factor)
 
     samples: list[Samples] = [
-        packed_recordings(part.paths, part.labels, encode, time, inputs, "recordings") for part in parts
+        at_ages(packed_recordings(part.paths, part.labels, encode, time, inputs, "recordings"), delays)
+        for part in parts
     ]
-    return samples, (2, *sides), view
+    return samples, (2 * len(delays), *sides), view | ({} if delays == NOW else {"delays": list(delays)})
 
 
 def view_of(view: Mapping[str, Any], time: int) -> View:
