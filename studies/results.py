@@ -107,8 +107,8 @@ STEPS = (
     # not the preset `paper`: its memory of two and a half tasks is for a stream without an end, and would forget these
     Step(
         "permuted-mnist-50",
-        f"permuted-mnist --preset laptop --train-examples 60000 --tasks 50 --seeds 1 {FOUR}",
-        6,
+        f"permuted-mnist --preset laptop --tasks 50 --seeds 3 {FOUR} --kernels compiled",
+        0.7,
         "permuted-mnist-50",
     ),
     Step(
@@ -149,15 +149,22 @@ STEPS = (
     Step("drifting-mnist", "drifting-mnist --preset laptop --seeds 3 --kernels compiled", 0.3, "drifting-mnist"),
     Step("split-fashion-mnist", "split-fashion-mnist --preset laptop --seeds 5", 0.3, "split-fashion-mnist"),
     Step("two-moons", "two-moons --preset paper --seeds 3 --kernels compiled", 0.5, "two-moons", ("two_moons",)),
-    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 5 --kernels compiled", 0.5, "nmnist-maps"),
+    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 3", 0.6, "nmnist-maps"),
+    Step(
+        "nmnist-joint",
+        "split-nmnist --preset paper --method bayes-joint joint --epochs 12 --evaluations 1 --seeds 3",
+        0.6,
+        "nmnist-joint",
+    ),
     Step(
         "gestures-genuine",
-        "dvs-gestures --preset laptop --seeds 5",
+        "dvs-gestures --preset laptop --seeds 3",
         0.3,
         "gestures-genuine",
         ("reliability", "over_time", "foreign_confidence"),
     ),
     Step("split-gestures", "split-gestures --preset laptop --seeds 5", 0.5, "split-gestures"),
+    Step("delays", "studies/delays.py", 0.7, lines="delays"),
     Step("anytime", "studies/anytime.py runs/results/nmnist-maps runs/results/gestures-genuine", 0.3, lines="anytime"),
     Step("robustness", "studies/robustness.py", 1, lines="robustness"),
     Step("poker-dvs", "poker-dvs --preset paper --evaluations 1 --seeds 5", 0.2, "poker-dvs"),
@@ -198,6 +205,8 @@ CHANGED_SINCE = {
     "permuted-mnist-200-of-400-more": "seeds 1 and 2 of permuted-mnist-200-400, run apart from seed 0",
     "split-nmnist": "1,100 recordings, one layer of 400; its presets have other data, networks and rates now",
     "nmnist-maps-one-epoch": "one epoch, evidence annealed with the step; the preset has three epochs now",
+    "nmnist-maps-one-age": "smaller maps, inputs as they are; the preset sees them at three ages now",
+    "gestures-one-age": "one dense layer of 256, inputs as they are; the preset has maps that see four ages now",
     "nmnist-stored": "one layer of 300 on all recordings; the preset has maps now, with settings of their own",
 }
 
