@@ -200,12 +200,17 @@ def jobs(
             for learner in learners:
                 if learner == "coreset-only" and stored == 0:
                     continue
-                chosen = settings(learner, stored) if kind == "tune" else [tuned(learner, stored)]
+                every = settings(learner, stored)
+                if kind == "tune":
+                    chosen = every
+                elif as_it_comes and learner.startswith("bayes"):
+                    chosen = every[:1]
+                else:
+                    chosen = [tuned(learner, stored)]
                 if kind == "judge" and learner.startswith("bayes"):  # the default beside the best by hand
-                    default = settings(learner, stored)[0]
-                    chosen = [default] if as_it_comes else list(dict.fromkeys([*chosen, default]))
+                    chosen = list(dict.fromkeys([*chosen, every[0]]))
                 if kind == "neighbours":
-                    chosen = beside(settings(learner, stored), chosen[0])
+                    chosen = beside(every, chosen[0])
                 yield from ((learner, rule, stored, seed) for rule in chosen)
 
 
@@ -213,6 +218,11 @@ def beside(tried: list[Rule], chosen: Rule) -> list[Rule]:
     """The settings tried next to the chosen one."""
     place = tried.index(chosen)
     return [tried[each] for each in (place - 1, place + 1) if 0 <= each < len(tried)]
+
+
+def _is_beside(options: argparse.Namespace, learner: str, rule: Rule, stored: int) -> bool:
+    """Whether this is not the best by the small trials; as it comes, a Bayesian learner need not have been tuned."""
+    return (options.as_it_comes and learner.startswith("bayes")) or rule != tuned(learner, stored)
 
 
 def plain(rule: Any) -> dict[str, Any]:
@@ -239,12 +249,13 @@ KILOBYTES = (300, 500, 1000, 2000, 4000)
 
 
 def by_bytes(every: list[dict[str, Any]], learner: str, measure: str, also: str = "") -> dict[int, list[float]]:
-    """What the seeds of a learner had at every size of memory, with its best setting by the small trials or, of those
-    judged besides, the `also`; empty where it has none."""
+    """What the seeds of a learner had at every size of memory, with its best setting by the small trials or, with
+    `also="default"`, as it comes, which may be the same; empty where it has none."""
     found: dict[int, list[float]] = {}
     for line in every:
         value = own_scores(line["found"]).get(measure)
-        if line["learner"] == learner and line.get("also", "") == also and value is not None:
+        meant = "carry_law" in line["rule"] if also == "default" else line.get("also", "") == also
+        if line["learner"] == learner and meant and value is not None:
             found.setdefault(sum(line["bytes"].values()), []).append(value)
     return dict(sorted(found.items()))
 
@@ -312,7 +323,7 @@ def main() -> None:
             continue
         begin = time.perf_counter()
         found = trial(learner, rule, stored, seed, data, foreign, options.kernels)
-        if options.kind != "tune" and rule != tuned(learner, stored):
+        if options.kind != "tune" and _is_beside(options, learner, rule, stored):
             name["also"] = "default" if options.kind == "judge" else "neighbour"
         line = json.dumps({**name, **found, "seconds": round(time.perf_counter() - begin, 1)})
         print(line, flush=True)

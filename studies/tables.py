@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+from bayspike.rules import carry
 from bayspike.runs.outcome.paired import better, compare
 
 COLUMNS = (
@@ -291,7 +292,10 @@ def setting(rule: Mapping[str, Any]) -> str:
         return f"strength {rule['strength']:g}"
     if rule["kind"] == "SGD":
         return f"rate {rule['lr']:g}"
-    return f"κ {rule['carry']:g}" if "carry" in rule else "κ by default"
+    if "carry" in rule:
+        return f"κ {rule['carry']:g}"
+    law = [carry.MOST_CARRY, carry.LARGE_TASK, carry.ENOUGH, carry.ENOUGH_SHARE]
+    return "κ by default" if rule.get("carry_law") == law else "κ by an earlier default"
 
 
 def memory(lines: Sequence[dict[str, Any]]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bayspike.data import SpikeSamples, merge
-from bayspike.data.delays import DelayedSamples, Silence, at_ages, check_delays, delayed, delayed_bins
+from bayspike.data.delays import DelayedSamples, Silence, at_ages, check_delays, delayed, delayed_bins, shape_now
 from bayspike.data.encoders import pack
 from bayspike.data.inputs import bins_of_lines, spikes_of_file
 from bayspike.data.sets import dvs_gesture, nmnist
@@ -95,10 +95,22 @@ def test_samples_keep_what_the_camera_said_and_no_more() -> None:
         merge([aged, DelayedSamples(samples, (0, 1, 4), 2)])
 
 
-@pytest.mark.parametrize("bad", [(), (0, 0), (3, 1), (-1,), (0, 1001), (0, 2.5), (True,)])
+@pytest.mark.parametrize("bad", [(), (0, 0), (3, 1), (-1,), (0, 1001), (0, 2.5), (True,), "abc", None, [0, "1"], {}])
 def test_delays_that_are_none_are_one_sentence(bad: Any) -> None:
     with pytest.raises(UserError, match="delays must be whole numbers"):
         check_delays(bad)
+
+
+def test_a_file_that_says_nonsense_of_its_delays_is_refused() -> None:
+    about = {"name": "nmnist", "time": 30, "inputs": 2312, "sample_shape": [2, 34, 34], "view": {"delays": [3, -1]}}
+    with pytest.raises(UserError, match="delays must be whole numbers"):
+        list(bins_of_lines(["5 1 1 1"], about))
+
+
+def test_the_newest_planes_are_what_a_camera_shows() -> None:
+    assert shape_now((6, 34, 34), {"delays": [0, 7, 13]}) == (2, 34, 34)
+    assert shape_now((4, 32, 32), {"delays": [0, 5, 10, 15]}) == (1, 32, 32)
+    assert shape_now((28, 28), {}) == (28, 28)
 
 
 def test_one_number_is_a_delay() -> None:

@@ -289,7 +289,14 @@ class Export:
             self.to,
             spikes=spikes.numpy(),
             labels=test.labels.numpy(),
-            metadata={"method": model.method, "dataset": model.about["name"], "classes": model.classes, **self._cut()},
+            metadata={
+                "method": model.method,
+                "dataset": model.about["name"],
+                "classes": model.classes,
+                # the planes of the inputs are of these ages, in steps: the chip's input axons need them
+                **{key: value for key, value in model.about.get("view", {}).items() if key == "delays"},
+                **self._cut(),
+            },
             force=self.force,
         )
         print(f"{members} network(s) as {self.to} in {self.out}, checked against their self-test.")

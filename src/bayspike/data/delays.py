@@ -10,14 +10,14 @@ said, once; the ages are made when spikes are asked for.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from bayspike.data.base import Dataset, SpikeSamples
+from bayspike.data.base import SpikeSamples
 from bayspike.data.items import Items
 from bayspike.errors import require
 
@@ -31,13 +31,13 @@ class Silence(NamedTuple):
     bins: int
 
 
-def check_delays(delays: int | Sequence[int]) -> tuple[int, ...]:
+def check_delays(delays: Any) -> tuple[int, ...]:
     """Delays that can be used, or a sentence why not; a single number stands for itself."""
-    given = (delays,) if isinstance(delays, int) else tuple(delays)
+    given = tuple(delays) if isinstance(delays, list | tuple) else (delays,)
     sound = all(isinstance(each, int) and not isinstance(each, bool) and 0 <= each <= LONGEST for each in given)
     require(
         sound and len(given) > 0 and list(given) == sorted(set(given)),
-        f"delays must be whole numbers of steps from 0 to {LONGEST}, each once and in order, as in 0,5,10, "
+        f"delays must be whole numbers of steps from 0 to {LONGEST}, each once and in order, as in [0,5,10], "
         f"but are {list(given)}.",
     )
     return given
@@ -110,10 +110,15 @@ def at_ages(samples: SpikeSamples, delays: Sequence[int], lead: int = 0) -> Spik
     return samples if tuple(delays) == NOW and lead == 0 else DelayedSamples(samples, tuple(delays), lead)
 
 
-def shape_now(dataset: Dataset) -> tuple[int, ...]:
+def delays_of(view: Mapping[str, Any]) -> tuple[int, ...]:
+    """Those of a data set's view: at which ages a network was taught to see its inputs. Files may say anything."""
+    return check_delays(view.get("delays", NOW))
+
+
+def shape_now(shape: Sequence[int], view: Mapping[str, Any]) -> tuple[int, ...]:
     """Of what the camera shows at one moment: the planes of one age, which come first among a sample's inputs."""
-    ages, (planes, *sides) = len(dataset.view.get("delays", NOW)), dataset.sample_shape
-    return dataset.sample_shape if ages == 1 else (planes // ages, *sides)
+    ages = len(delays_of(view))
+    return tuple(shape) if ages == 1 else (shape[0] // ages, *shape[1:])
 
 
 def delayed_bins(bins: Iterable[Tensor | Silence], delays: Sequence[int]) -> Iterator[Tensor | Silence]:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from bayspike.data.base import StaticSamples
-from bayspike.data.delays import NOW, Silence, delayed, delayed_bins
+from bayspike.data.delays import Silence, delayed, delayed_bins, delays_of
 from bayspike.data.files import pictures, recordings
 from bayspike.data.files.events import Events, View, binned
 from bayspike.data.files.pictures import read_picture
@@ -69,12 +69,7 @@ def spikes_of_file(path: Path, about: Mapping[str, Any], generator: torch.Genera
     if about["name"] in ("dvs_gesture", "gestures_simulated") and "kind" not in seen:
         time = min(-(-(recorded.duration + 1) // view.step), 10 * time)
     block = binned(events, time, view.step, start=begin, downsample=view.downsample)
-    return _fitting(delayed(torch.from_numpy(_planes(block, about)), delays_of(about)), about, str(path))
-
-
-def delays_of(about: Mapping[str, Any]) -> tuple[int, ...]:
-    """At which ages the network was taught to see its inputs."""
-    return tuple(int(each) for each in about.get("view", {}).get("delays", NOW))
+    return _fitting(delayed(torch.from_numpy(_planes(block, about)), delays_of(seen)), about, str(path))
 
 
 def spikes_of_picture(
@@ -95,7 +90,7 @@ def spikes_of_picture(
 
 def bins_of_lines(lines: Iterable[str | bytes], about: Mapping[str, Any]) -> Iterator[Tensor | Silence]:
     """Spikes `(inputs,)` of each time bin, at every age that the network sees; see `_bins`."""
-    for each in delayed_bins(_bins(lines, about), delays_of(about)):
+    for each in delayed_bins(_bins(lines, about), delays_of(about.get("view", {}))):
         yield each if isinstance(each, Silence) else _fitting(each[None], about, "the stream of events")[0]
 
 
@@ -174,7 +169,7 @@ def _bin(channels: Iterable[tuple[int, int, int]], view: View, about: Mapping[st
 def _planes(block: NDArray[np.uint8], about: Mapping[str, Any]) -> NDArray[np.uint8]:
     """Both polarities `(time, 2 · pixels)`, or either of them for a network that was taught without telling them."""
     shape = about.get("sample_shape", ())
-    if len(shape) != 3 or shape[0] != len(delays_of(about)):
+    if len(shape) != 3 or shape[0] != len(delays_of(about.get("view", {}))):
         return block
     return np.maximum(*np.split(block, 2, axis=1))
 

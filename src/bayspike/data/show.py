@@ -30,7 +30,7 @@ def draw(dataset: Dataset, out: Path, *, seed: int = 0, rows: int = 5, columns: 
     chosen = _one_per_class(samples, rows)
     generator = torch.Generator().manual_seed(seed)
     spikes = samples.spikes(chosen, generator).numpy()
-    shape = shape_now(dataset)
+    shape = shape_now(dataset.sample_shape, dataset.view)
     if len(shape) == 3:
         spikes = spikes[..., : math.prod(shape)]
     labels = [dataset.classes[int(label)] for label in samples.labels[chosen]]

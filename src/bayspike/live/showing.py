@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from bayspike.data.delays import shape_now
 from bayspike.data.encoders import pack
 from bayspike.errors import require
 from bayspike.learner.state import LearnerState, posteriors_of
@@ -28,6 +29,7 @@ def input_message(given: Input | None, steps: int, moment: Moment, kind: Kind) -
         "steps": steps,
         "inputs": encoding.inputs,
         "shape": list(encoding.shape),
+        "frame": list(shape_now(encoding.shape, moment.state.about.get("view", {}))),  # what is drawn of a step
         "classes": list(moment.state.classes),
     }
 

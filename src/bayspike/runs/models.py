@@ -114,7 +114,10 @@ def own_data(model: Model, root: Path | None, name: str | None, count: int | Non
     With `learnt_too` the examples it has learnt from serve where none were held back.
     """
     if name is not None:
-        dataset = _of_known_classes(catalogue.load(name, root=root, time=int(model.about["time"])), model)
+        seen = model.about.get("view", {}) if name == model.about["name"] else {}
+        as_taught = {option: seen[option] for option in ("delays", "bin_ms") if option in seen}
+        dataset = catalogue.load(name, root=root, time=int(model.about["time"]), **as_taught)
+        dataset = _of_known_classes(dataset, model)
     else:
         parts = tuple(model.held_back) or (tuple(model.stored) if learnt_too else ())
         require(

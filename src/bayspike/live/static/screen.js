@@ -77,12 +77,13 @@ export class Screen {
     this.drawCurve();
   }
   drawPicture(place) {
-    const light = new Float32Array(this.input.inputs);
+    const frame = this.input.frame ?? this.input.shape;
+    const drawn = frame.reduce((a, b) => a * b, 1);
+    const light = new Float32Array(drawn <= this.input.inputs ? drawn : this.input.inputs);
     for (const { bits } of this.steps.slice(Math.max(0, place - 11), place + 1)) {
       for (let i = 0; i < light.length; i++) light[i] = Math.max(light[i] * FADE, (bits[i >> 3] >> (7 - (i & 7))) & 1);
     }
-    const shape = this.input.shape.reduce((a, b) => a * b, 1) === light.length ? this.input.shape : [light.length];
-    faded(find("picture"), light, shape);
+    faded(find("picture"), light, drawn === light.length ? frame : [light.length]);
   }
   drawBars(step) {
     const best = step.probabilities.indexOf(Math.max(...step.probabilities));

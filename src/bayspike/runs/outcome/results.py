@@ -13,7 +13,7 @@ from bayspike.continual.methods import method
 from bayspike.continual.protocol import Evaluation, Progress
 from bayspike.continual.tasks import Concatenated, Stream
 from bayspike.data.base import Dataset
-from bayspike.data.delays import NOW, shape_now
+from bayspike.data.delays import delays_of, shape_now
 from bayspike.figures import count_means
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import (
@@ -66,14 +66,14 @@ def job_result(
     labels = torch.cat([task.test.labels for task in stream.judges])
     subset = stratified_indices(labels, min(len(labels), config.judging.stored_examples), config.data.seed)
     subset = subset[torch.randperm(len(subset), generator=torch.Generator().manual_seed(config.data.seed))]
-    shown, ages = some_of_each(labels[subset]), len(dataset.view.get("delays", NOW))
+    shown, ages = some_of_each(labels[subset]), len(delays_of(dataset.view))
     arrays: dict[str, Any] = {
         "labels": labels.numpy(),
         "task": np.repeat(np.arange(len(stream.judges)), [len(task.test) for task in stream.judges]),
         "subset": subset.numpy(),
         "frames": frames(stream.judges, subset[shown], job.seed, dataset.train.inputs // ages),
         "frames_of": shown.numpy(),
-        "frames_shape": np.array(shape_now(dataset)),
+        "frames_shape": np.array(shape_now(dataset.sample_shape, dataset.view)),
         "sample_shape": np.array(dataset.sample_shape),
     }
     if dataset.foreign is not None and dataset.foreign_classes:
