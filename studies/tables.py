@@ -295,7 +295,7 @@ def setting(rule: Mapping[str, Any]) -> str:
     if "carry" in rule:
         return f"κ {rule['carry']:g}"
     law = [carry.MOST_CARRY, carry.LARGE_TASK, carry.ENOUGH, carry.ENOUGH_SHARE]
-    return "κ by default" if rule.get("carry_law") == law else "κ by an earlier default"
+    return "κ by default" if rule.get("carry_law", law) == law else "κ by an earlier default"
 
 
 def memory(lines: Sequence[dict[str, Any]]) -> str:
