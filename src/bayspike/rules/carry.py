@@ -4,11 +4,9 @@ The less of the past can be shown again, the harder it must be held. The constan
 split-MNIST and on small digits: a rule of thumb that saves a search, and no law.
 """
 
-import math
-
 from bayspike.rules.base import Pace
 
-MOST_CARRY, LARGE_TASK = 3750.0, 3000.0  # κ where nothing is stored after huge tasks; half of it with so many examples
+MOST_CARRY, LARGE_TASK = 3000.0, 2000.0  # κ where nothing is stored after large tasks; half of it with so many examples
 ENOUGH, ENOUGH_SHARE = 13.0, 0.0154  # examples of a class, and share of it, that make a difference when stored
 
 
@@ -28,5 +26,5 @@ def carry_for(pace: Pace) -> float:
     """
     if pace.first:
         return 1.0
-    learnt = 1.0 if pace.fresh == math.inf else pace.fresh / (pace.fresh + LARGE_TASK)
+    learnt = 1 / (1 + (LARGE_TASK / max(1.0, pace.fresh)) ** 3)
     return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
