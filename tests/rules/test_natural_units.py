@@ -65,14 +65,14 @@ def test_observations_are_those_of_the_filter() -> None:
 
 def test_the_carry_falls_with_what_is_stored() -> None:
     task = Pace(64, 20, 60_000, first=False, fresh=12_000)
-    found = [carry_for(task._replace(stored=n)) for n in (0, 1, 13, 200, 450)]
-    assert found[0] == pytest.approx(3000 * 216 / 217)
+    found = [carry_for(task._replace(stored=n)) for n in (0, 1, 12.3, 200, 450)]
+    assert found[0] == pytest.approx(3000 / (1 + 6**-2.5))
     assert found[2] == pytest.approx(found[0] / 4)
     assert found == sorted(found, reverse=True)
     assert 1 <= found[-1] < 3  # nearly the paper's rule
-    assert carry_for(task._replace(stored=13, share=0.0154)) == pytest.approx(found[0] / 9)
+    assert carry_for(task._replace(stored=12.3, share=0.03)) == pytest.approx(found[0] / 9)
     assert carry_for(task._replace(fresh=2000)) == pytest.approx(1500)  # a small task has taught less
-    assert carry_for(task._replace(fresh=1000)) == pytest.approx(3000 / 9)
+    assert carry_for(task._replace(fresh=1000)) == pytest.approx(3000 / (1 + 2**2.5))
     assert carry_for(task._replace(fresh=math.inf)) == 3000
     assert carry_for(task._replace(examples=10**9)) == found[0]  # however often it is shown
     assert carry_for(task._replace(first=True)) == 1

@@ -7,7 +7,7 @@ split-MNIST and on small digits: a rule of thumb that saves a search, and no law
 from bayspike.rules.base import Pace
 
 MOST_CARRY, LARGE_TASK = 3000.0, 2000.0  # κ where nothing is stored after large tasks; half of it with so many examples
-ENOUGH, ENOUGH_SHARE = 13.0, 0.0154  # examples of a class, and share of it, that make a difference when stored
+ENOUGH, ENOUGH_SHARE = 12.3, 0.03  # examples of a class, and share of it, that make a difference when stored
 
 
 def carry_at(pace: Pace, chosen: float | None, boundless: bool) -> float:
@@ -26,5 +26,5 @@ def carry_for(pace: Pace) -> float:
     """
     if pace.first:
         return 1.0
-    learnt = 1 / (1 + (LARGE_TASK / max(1.0, pace.fresh)) ** 3)
+    learnt = 1 / (1 + (LARGE_TASK / max(1.0, pace.fresh)) ** 2.5)
     return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
