@@ -26,5 +26,5 @@ def carry_for(pace: Pace) -> float:
     """
     if pace.first:
         return 1.0
-    learnt = 1 / (1 + (LARGE_TASK / max(1.0, pace.fresh)) ** 2.5)
+    learnt: float = 1 / (1 + (LARGE_TASK / max(1.0, pace.fresh)) ** 2.5)
     return max(1.0, MOST_CARRY * learnt / (1 + pace.stored / ENOUGH + pace.share / ENOUGH_SHARE) ** 2)
