@@ -36,11 +36,11 @@ SMALL_MAPS = {**NMNIST_MAPS, "layers": "16c5s2-2p-32c5s2-128"}
 
 
 def of_gestures(
-    ages: dict[str, Any], network: dict[str, Any], rule: dict[str, Any], how: str = "sgd"
+    ages: dict[str, Any], network: dict[str, Any], rule: dict[str, Any], how: str = "sgd", **training: Any
 ) -> dict[str, Any]:
     options = {"time": 25, **DATA, **ages, "validation": True}
     return {"data": "dvs_gesture", "options": options, "network": network, "method": how, "rule": rule} | {
-        "training": GESTURES
+        "training": {**GESTURES, **training}
     }
 
 
@@ -57,6 +57,8 @@ TRIALS = {
     "gestures-dense-4": of_gestures(AGES, NETWORK, {"lr": 0.06}),
     "gestures-maps-1": of_gestures(ONE, MAPS, SGD),
     "gestures-maps-4": of_gestures(AGES, MAPS, SGD),
+    "gestures-maps-4-long": of_gestures(AGES, MAPS, SGD, epochs=30),
+    "gestures-maps-4-turned": of_gestures(AGES, MAPS, SGD, augment=f"{AUGMENT},turn=10,stretch=0.1"),
     "gestures-maps-4-bayes": of_gestures(AGES, MAPS, {"init_scale": 3.0}, "bayes"),
     "nmnist-1": of_nmnist([0], SMALL_MAPS),
     "nmnist-3": of_nmnist([0, 7, 13], SMALL_MAPS),
