@@ -9,7 +9,7 @@ import torch
 from small_tasks import all_spikes, pictures, spike_samples
 
 from bayspike.continual import draw_coreset
-from bayspike.continual.coresets import HERDING_POOL, Selection, _herd
+from bayspike.continual.coresets import POOL, Selection, _herd, _medoids
 from bayspike.errors import UserError
 
 
@@ -17,7 +17,7 @@ def seeded(seed: int) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-@pytest.mark.parametrize("selection", ["random", "herding"])
+@pytest.mark.parametrize("selection", ["random", "herding", "medoids"])
 def test_every_class_gives_its_share_and_at_least_one(selection: Selection) -> None:
     samples = pictures([40, 1, 13, 200])
     kept = draw_coreset(samples, 0.075, selection, seeded(0))
@@ -28,7 +28,7 @@ def test_every_class_gives_its_share_and_at_least_one(selection: Selection) -> N
     assert not torch.equal(kept, draw_coreset(samples, 0.075, selection, seeded(1))) or selection == "herding"
 
 
-@pytest.mark.parametrize("selection", ["random", "herding", "reservoir"])
+@pytest.mark.parametrize("selection", ["random", "herding", "medoids", "reservoir"])
 def test_nothing_and_everything(selection: Selection) -> None:
     samples = pictures([4, 3])
     none = draw_coreset(samples, 0.0, selection, seeded(0))
@@ -81,13 +81,34 @@ def test_herding_of_recordings_equals_brute_force_in_every_class() -> None:
 
 
 def test_herding_looks_at_a_bounded_number_of_examples() -> None:
-    samples = pictures([HERDING_POOL + 200], inputs=2, time=2)
+    samples = pictures([POOL + 200], inputs=2, time=2)
     assert len(draw_coreset(samples, 0.01, "herding", seeded(0))) == 12
-    assert len(draw_coreset(samples, 1.0, "herding", seeded(0))) == HERDING_POOL + 200
+    assert len(draw_coreset(samples, 1.0, "herding", seeded(0))) == POOL + 200
+
+
+def test_medoids_come_near_the_best_choice_of_all() -> None:
+    """All 455 triples of fifteen rows: greed must reach 1 − 1/e of the best sum of similarities (counted from −1)."""
+    for seed in range(5):
+        rows = torch.randn(15, 4, generator=seeded(seed), dtype=torch.float64).numpy()
+        alike = np.array([[a @ b / np.sqrt(a @ a * (b @ b)) for b in rows] for a in rows])
+        worth = {chosen: (alike[:, chosen].max(axis=1) + 1).sum() for chosen in combinations(range(15), 3)}
+        greedy = tuple(sorted(_medoids(torch.from_numpy(rows), 3).tolist()))
+        assert worth[greedy] >= (1 - 1 / np.e) * max(worth.values())
+        assert worth[greedy] > np.quantile(list(worth.values()), 0.9)  # and chance does not come near it
+        assert _medoids(torch.from_numpy(rows), 1).item() == alike.sum(axis=1).argmax()
+
+
+def test_medoids_show_every_way_in_which_a_class_looks() -> None:
+    """Ninety alike and ten of another kind: the mean is near the many, a second example kept is one of the few."""
+    few = torch.tensor([0.0, 0.1, 1.0]) + 0.01 * torch.rand(10, 3, generator=seeded(0))
+    many = torch.tensor([1.0, 0.2, 0.0]) + 0.01 * torch.rand(90, 3, generator=seeded(1))
+    rows = torch.cat([many, few])
+    assert sorted((_medoids(rows, 2) >= 90).tolist()) == [False, True]
+    assert (_medoids(torch.zeros(5, 3), 2) >= 0).all()  # examples without a spike are as good as each other
 
 
 def test_bad_arguments_are_named() -> None:
     with pytest.raises(UserError, match=r"coreset share must lie in \[0, 1\], but is nan"):
         draw_coreset(pictures([2]), float("nan"), "random", seeded(0))
-    with pytest.raises(UserError, match="one of random, herding, reservoir, but is 'best'"):
+    with pytest.raises(UserError, match="one of random, herding, medoids, reservoir, but is 'best'"):
         draw_coreset(pictures([2]), 0.5, "best", seeded(0))  # type: ignore[arg-type]

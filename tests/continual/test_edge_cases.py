@@ -47,7 +47,7 @@ def test_tasks_of_very_different_sizes_with_one_example_of_a_class(name: str) ->
 
 
 @pytest.mark.parametrize("replay", ["balanced", "pooled", "none"])
-@pytest.mark.parametrize("selection", ["random", "herding", "reservoir"])
+@pytest.mark.parametrize("selection", ["random", "herding", "medoids", "reservoir"])
 def test_one_example_per_class(replay: Mixing, selection: Selection) -> None:
     config = replace(CONFIG, replay=replay, coreset_selection=selection)
     done = finished(RULES["bayes"], small_stream([1, 1, 1, 1]), config)

@@ -69,7 +69,7 @@ class TrainingFlags:
     """How stored examples are mixed in."""
     coreset_share: float | None = None
     """Share of every class that is stored."""
-    coreset_selection: Literal["random", "herding", "reservoir"] | None = None
+    coreset_selection: Literal["random", "herding", "medoids", "reservoir"] | None = None
     """Which examples are stored."""
     stored_as: Literal["labels", "answers"] | None = None
     """What a stored example is taken for when it is replayed: its label, or what the learner said at its task's end."""
