@@ -14,7 +14,7 @@ from bayspike.hardware.check import compare_precision, float_run
 from bayspike.hardware.cuba import CubaNetwork, from_network, to_network
 from bayspike.hardware.export import export, verify
 from bayspike.hardware.files import load_network, save_network
-from bayspike.hardware.fixed_point import FixedPointNetwork, run
+from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, run
 from bayspike.hardware.rounding import to_fixed_point
 from bayspike.hardware.wiring import Wiring, without_pools
 from bayspike.predict.predictors import Committee
@@ -22,37 +22,52 @@ from bayspike.spiking.network import Network, NetworkConfig, build, unroll
 
 F64 = torch.float64
 MEMBERS, TIME, BATCH = 2, 12, 3
-STACKS = {
+STACKS: dict[str, tuple[str, tuple[int, ...]]] = {
     "sums": ("3c3-2p-4c3-2p-6", (2, 12, 10)),
     "strides": ("3c5s2p1-4c2p0-6r", (2, 11, 9)),
     "pooled inputs": ("2p-4c3s2-2p", (2, 12, 16)),
     "pooled inputs of a dense layer": ("3p-8r-5", (2, 10, 9)),
     "one channel": ("4c3-5", (6, 7)),
+    "recurrent on pooled maps": ("3c3-2p-5r", (2, 12, 10)),
 }
+MAXIMA: dict[str, tuple[str, tuple[int, ...]]] = {
+    "maxima": ("3c3-2m-4c3-5", (2, 8, 8)),
+    "maxima of the inputs, rows left over": ("2m-4c3-3m-6", (2, 13, 12)),
+    "recurrent on maxima": ("3c3-2m-5r", (2, 12, 10)),
+    "maxima, then sums": ("2m-3c3-2p-2m-8r-5", (2, 18, 17)),
+}
+ALL = STACKS | MAXIMA
+EXPORTED = [
+    *((name, to) for to in ("fixed-point", "nir", "netx") for name in STACKS),
+    *((name, "fixed-point") for name in MAXIMA),
+]
+
+
+def config_of(words: str, shape: tuple[int, ...]) -> NetworkConfig:
+    inputs = int(np.prod(shape))
+    return NetworkConfig(inputs, (), 3, membrane_decay=0.8, layers=words, shape=shape, threshold=0.2)
 
 
 def committee_of(words: str, shape: tuple[int, ...]) -> tuple[Network, list[torch.Tensor], np.ndarray]:
     inputs = int(np.prod(shape))
-    config = NetworkConfig(inputs, (), 3, membrane_decay=0.8, layers=words, shape=shape, threshold=0.2)
-    network, generator = build(config), torch.Generator().manual_seed(3)
+    network, generator = build(config_of(words, shape)), torch.Generator().manual_seed(3)
     weights = [3 * torch.randn(MEMBERS, *each.shape, generator=generator) / each.pre**0.5 for each in network.layers]
     spikes = np.random.default_rng(0).random((TIME, BATCH, inputs)) < 0.3
     return network, weights, spikes.astype(np.uint8)
 
 
 def cuba_of(name: str) -> tuple[CubaNetwork, np.ndarray]:
-    network, weights, spikes = committee_of(*STACKS[name])
+    network, weights, spikes = committee_of(*ALL[name])
     return from_network(network, weights), spikes
 
 
-@pytest.mark.parametrize("name", STACKS)
+@pytest.mark.parametrize("name", ALL)
 def test_plain_arrays_and_back_are_the_same_network(name: str) -> None:
-    network, weights, spikes = committee_of(*STACKS[name])
+    network, weights, spikes = committee_of(*ALL[name])
     again, there = to_network(from_network(network, weights), F64)
     given = torch.from_numpy(spikes).double()
     exact = [torch.as_tensor(matrix).double() for matrix in weights]
-    core = build(NetworkConfig(network.inputs, (), 3, membrane_decay=0.8, layers=STACKS[name][0], shape=STACKS[name][1],
-                               threshold=0.2), F64)  # fmt: skip
+    core = build(config_of(*ALL[name]), F64)
     for member in range(MEMBERS):
         ours = unroll(core, given, [matrix[member] for matrix in exact])
         theirs = unroll(again, given, [matrix[member] for matrix in there])
@@ -99,7 +114,45 @@ def test_rows_are_those_of_torch(wiring: Wiring) -> None:
     assert Wiring.from_numbers(wiring.as_numbers()) == wiring
 
 
-@pytest.mark.parametrize("name", STACKS)
+def decayed(state: np.ndarray, decay: int) -> np.ndarray:
+    return np.sign(state) * (np.abs(state) * (4096 - decay) >> 12)
+
+
+def spikes_by_hand(layer: FixedPointLayer, below: np.ndarray, member: int) -> np.ndarray:
+    """Spikes `(time, batch, neurons)` of one member by the chip's equations, step by step in integers."""
+    current = voltage = own = np.zeros((BATCH, layer.neurons), np.int64)
+    fired = []
+    for arriving in np.concatenate([np.zeros_like(below[:1]), below[:-1]]):
+        if layer.wiring is None:
+            given = arriving.astype(np.int64) @ layer.weight[member].T
+        else:
+            given = reference_input(layer.wiring, layer.weight[member], arriving).astype(np.int64)
+        lateral = 0 if layer.recurrent is None else own @ layer.recurrent[member].T
+        exponent = layer.weight_exponent
+        given, lateral = (each << exponent if exponent > 0 else each >> -exponent for each in (given, lateral))
+        current = decayed(current, layer.current_decay) + (given + lateral) * 64
+        voltage = decayed(voltage, layer.voltage_decay) + current
+        assert max(np.abs(current).max(), np.abs(voltage).max()) < 2**23
+        own = (voltage > layer.threshold * 64).astype(np.int64)
+        voltage = np.where(own, 0, voltage)
+        fired.append(own)
+    return np.array(fired)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_integers_are_the_equations_from_end_to_end(name: str) -> None:
+    cuba, spikes = cuba_of(name)
+    network = to_fixed_point(cuba).network
+    done = run(network, spikes)
+    assert done[-1].spikes.any()
+    for member in range(MEMBERS):
+        below = spikes
+        for layer, found in zip(network.layers, done, strict=True):
+            below = spikes_by_hand(layer, below, member)
+            np.testing.assert_array_equal(found.spikes[member], below)
+
+
+@pytest.mark.parametrize("name", ALL)
 def test_integers_follow_the_floats_and_survive_their_file(name: str, tmp_path: Path) -> None:
     cuba, spikes = cuba_of(name)
     rounded = to_fixed_point(cuba)
@@ -192,14 +245,23 @@ def test_nir_reads_averages_and_has_no_maxima(tmp_path: Path) -> None:
         nir.to_graph(from_network(network, weights))
 
 
-@pytest.mark.parametrize("to", ["fixed-point", "nir", "netx"])
-def test_an_artefact_verifies_itself(to: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "to"), EXPORTED)
+def test_an_artefact_verifies_itself(name: str, to: str, tmp_path: Path) -> None:
     if to == "nir":
         pytest.importorskip("nir")
-    network, weights, spikes = committee_of(*STACKS["sums"])
+    network, weights, spikes = committee_of(*ALL[name])
     manifest = export(network, weights, tmp_path / "out", to, spikes=spikes)  # type: ignore[arg-type]
     assert manifest["neurons"] == [layer.neurons for layer in network.layers]
     assert verify(tmp_path / "out").spikes > 0
+
+
+@pytest.mark.parametrize("to", ["nir", "netx"])
+@pytest.mark.parametrize("name", MAXIMA)
+def test_maxima_leave_nothing_behind_where_they_cannot_be_said(name: str, to: str, tmp_path: Path) -> None:
+    network, weights, spikes = committee_of(*MAXIMA[name])
+    with pytest.raises(UserError, match="pools by the maximum"):
+        export(network, weights, tmp_path / "out", to, spikes=spikes)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_snntorch_spikes_identically_on_the_nir_file(tmp_path: Path) -> None:

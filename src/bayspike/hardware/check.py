@@ -61,7 +61,7 @@ def warnings(
                 f"{where}: the input of a step reached {done.largest_input}, beyond 16 bits; "
                 f"use a lower weight exponent or fewer inputs at once."
             )
-        there = layer.weight if kept is None else layer.weight[:, kept[index][:, : layer.inputs]]
+        there = layer.weight if kept is None else layer.weight[:, kept[index][:, : layer.weight.shape[-1]]]
         zeros = float((there == 0).mean()) if there.size else 0.0
         if zeros > MOSTLY:
             found.append(
