@@ -46,6 +46,14 @@ def test_its_checkpoint_is_evaluated_exported_and_goes_on(run: Path, tmp_path: P
     assert main(["resume", str(run)]) == 0
 
 
+@pytest.mark.parametrize("words", ["3c5s2-2p-8", "2p-4"])
+def test_maps_learn_in_time_blocks(words: str, tmp_path: Path) -> None:
+    out, options = tmp_path / "run", without_hidden(list(TINY))
+    given = ["--method", "bayes", "--network", words, "--update-every", "2"]
+    assert main(["run", "digits", *given, "--out", str(out), *options]) == 0
+    assert len(list((out / "results").glob("*.json"))) == 1
+
+
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [

@@ -20,8 +20,9 @@ from torch import Tensor
 from bayspike.errors import require, require_range
 from bayspike.learning.batch import BatchReport, Pulled
 from bayspike.rules.base import Rule, State
-from bayspike.spiking.local import LocalGradient, local_error
-from bayspike.spiking.network import Drive, Layer, Network
+from bayspike.spiking.layers import driven_by
+from bayspike.spiking.local import LocalGradient, local_gradient
+from bayspike.spiking.network import Drive, Layer, LayerStep, Network
 from bayspike.spiking.neurons import NeuronState
 
 
@@ -43,6 +44,7 @@ def present_in_blocks(
     learning = pulled.without_pull() if pulled else rule
     predicted = targets.new_empty(time, *targets.shape)
     fired = [torch.zeros_like(layer.spikes) for layer in neurons]
+    rows = not getattr(rule, "by_means", False)
     since_pull = 0
     begin = 0
     while begin < time:
@@ -53,7 +55,7 @@ def present_in_blocks(
         for index, layer in enumerate(network.layers):
             drive = learning.drive(states[index], generator)
             gradient, probabilities, emitted, neurons[index] = _block(
-                layer, neurons[index], arriving, drive, targets, evidence
+                layer, neurons[index], arriving, drive, targets, evidence, rows
             )
             if updating:
                 states[index] = times_rate(learning, steps).update(states[index], gradient)
@@ -69,29 +71,38 @@ def present_in_blocks(
 
 
 def _block(
-    layer: Layer, state: NeuronState, arriving: Tensor, drive: Drive, targets: Tensor, evidence: Tensor | None
+    layer: Layer,
+    state: NeuronState,
+    arriving: Tensor,
+    drive: Drive,
+    targets: Tensor,
+    evidence: Tensor | None,
+    rows: bool,
 ) -> tuple[LocalGradient, Tensor, Tensor, NeuronState]:
-    """One layer over the steps of a block: gradient, probabilities, spikes `(steps, batch, neurons)`, last state."""
+    """One layer over the steps of a block: gradient, probabilities, spikes `(steps, batch, neurons)`, last state.
+
+    To all but the neurons' own memory the steps are further examples of one mini-batch.
+    """
     steps, batch = arriving.shape[:2]
     neuron, synapses = layer.neuron, state.synapses
-    pre = arriving.new_empty(steps, batch, layer.pre)
-    for trace, frame in zip(pre, arriving, strict=True):
+    given = arriving if layer.inlet is None else layer.inlet(arriving)
+    traces = given.new_empty(steps, batch, layer.traces)
+    for trace, frame in zip(traces, given, strict=True):
         trace.copy_(synapses.trace)
         synapses = neuron.filter.step(synapses, frame)
-    rows = pre.view(steps * batch, layer.pre)
-    potential = drive(rows).view(steps, batch, layer.neurons)
+    pre, driven = driven_by(layer, traces.view(steps * batch, layer.traces), drive, rows=rows)
+    potential = driven.view(steps, batch, layer.neurons)
     emitted, refractory = torch.empty_like(potential), state.refractory
     for u, s in zip(potential, emitted, strict=True):
         u.sub_(refractory)
         torch.gt(u, neuron.threshold, out=s)
         refractory = neuron.next_refractory(refractory, s, u)
-    flat = emitted.view(steps * batch, layer.neurons)
-    repeated = targets.repeat(steps, 1)
-    probabilities, error = local_error(layer, flat, repeated)
-    delta = error.mul_(neuron.post(potential.view(steps * batch, layer.neurons)))
+    last = NeuronState(synapses, refractory, emitted[-1])
+    done = LayerStep(last, pre, potential.view(-1, layer.neurons), emitted.view(-1, layer.neurons))
     counted = None if evidence is None else evidence.repeat(steps, 1)
-    gradient = LocalGradient(delta, rows, drive, arriving.reshape(steps * batch, -1), flat, counted)
-    return gradient, probabilities, emitted, NeuronState(synapses, refractory, emitted[-1])
+    arrived, wanted = arriving.reshape(steps * batch, -1), targets.repeat(steps, 1)
+    gradient, probabilities = local_gradient(layer, done, drive, arrived, wanted, counted)
+    return gradient, probabilities, emitted, last
 
 
 def times_rate(rule: Rule, steps: int) -> Rule:

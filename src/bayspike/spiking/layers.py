@@ -157,6 +157,17 @@ class LayerStep(NamedTuple):
     spikes: Tensor  # s, (batch, neurons), in the layer's dtype
 
 
+def driven_by(
+    layer: Layer, traces: Tensor, drive: Drive, room: Tensor | None = None, rows: bool = True
+) -> tuple[Tensor, Tensor]:
+    """Of traces `(batch, traces)` the rows that drive the neurons, see `step`, and what they drive them with."""
+    if layer.places > 1 and isinstance(drive, OfMaps):
+        driven = drive.of_maps(layer, traces)
+        return layer.gather(traces, room) if rows else traces, driven
+    pre = layer.gather(traces, room)
+    return pre, drive(pre)
+
+
 def step(
     layer: Layer,
     state: NeuronState,
@@ -171,13 +182,8 @@ def step(
     `spare`: memory for the new traces, see `Filter.step`; `room`: for the rows that are multiplied, see `Layer.gather`.
     Without `rows` the result has the traces of a convolution themselves, where its drive can do without rows.
     """
-    neuron, pre = layer.neuron, state.synapses.trace
-    if layer.places > 1 and isinstance(drive, OfMaps):
-        driven = drive.of_maps(layer, pre)
-        pre = layer.gather(pre, room) if rows else pre
-    else:
-        pre = layer.gather(pre, room)
-        driven = drive(pre)
+    neuron = layer.neuron
+    pre, driven = driven_by(layer, state.synapses.trace, drive, room, rows)
     potential = driven.view(state.refractory.shape).sub_(state.refractory)
     spikes = torch.gt(potential, neuron.threshold, out=torch.empty_like(potential))  # vectorised, unlike a bool result
     arriving = spikes_in if layer.inlet is None else layer.inlet(spikes_in)
