@@ -35,6 +35,8 @@ DIGITS = ["run", "digits"]
         ([*DIGITS, "--members", "0"], "members must lie in [1, 10000], but is 0"),
         ([*DIGITS, "--threshold", "inf"], "threshold must be a finite number, but is inf"),
         ([*DIGITS, "--threshold", "nan"], "threshold must be a finite number, but is nan"),
+        ([*DIGITS, "--network", "8r", "--update-every", "2"], "a recurrent layer sees its own last spikes"),
+        ([*DIGITS, "--set", "bayes.samples=2", "training.update_every=2"], "several samples a step are drawn step"),
         ([*DIGITS, "--burn-in", "50"], "burn_in must leave some of the 50 time-steps"),
         ([*DIGITS, "--epochs", "99999999999"], "epochs must lie in [1, 100000]"),
         ([*DIGITS, "--seeds", "99999999999"], "--seeds is the number of repetitions"),

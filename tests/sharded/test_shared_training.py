@@ -159,6 +159,17 @@ def test_what_cannot_be_shared_is_one_sentence() -> None:
         SharedHands(Alone()).init(network_for(SGD()), GaussianVI(flat=True), torch.Generator())
 
 
+@pytest.mark.parametrize(("words", "layer"), [("3c3-8", 0), ("2p-8-7", 0), ("9c3-2m-8r", 0)])
+def test_maps_are_refused_in_one_sentence(words: str, layer: int) -> None:
+    network = build(NetworkConfig(64, (), 4, layers=words, shape=(8, 8)))
+    with pytest.raises(UserError, match=rf"convolutions and poolings, as of layer {layer}, .* leave out torchrun"):
+        SharedHands(Alone()).init(network, SGD(), torch.Generator())
+    spikes, labels = torch.zeros(3, 2, 64), torch.zeros(2, dtype=torch.int64)
+    states = init_states(network, SGD(), torch.Generator())
+    with pytest.raises(UserError, match="leave out torchrun"):
+        SharedHands(Alone()).train(network, SGD(), states, spikes, labels, torch.Generator())
+
+
 def test_every_method_can_be_shared() -> None:
     from bayspike.continual.methods import METHODS
 

@@ -79,8 +79,14 @@ def test_stopped_on_two_processes_and_taken_up_by_one_and_by_three(tmp_path: Pat
 
 
 def test_a_mistake_is_said_once(tmp_path: Path) -> None:
-    for wrong in (["--set", "bayes.lrr=1"], ["--data", str(tmp_path), "--dataset", "mnist"]):
-        failed = torchrun(2, "run", *ARGUMENTS, "--out", str(tmp_path / "x"), *wrong)
+    plain = [*ARGUMENTS[: ARGUMENTS.index("--hidden")], *ARGUMENTS[ARGUMENTS.index("--time") :]]
+    for command in (
+        [*ARGUMENTS, "--set", "bayes.lrr=1"],
+        [*ARGUMENTS, "--data", str(tmp_path), "--dataset", "mnist"],
+        [*plain, "--network", "2p-48"],
+        [*ARGUMENTS, "--update-every", "2"],
+    ):
+        failed = torchrun(2, "run", *command, "--out", str(tmp_path / "x"))
         _, said = failed.communicate(timeout=200)
         assert failed.returncode != 0
         assert said.count("bayspike: ") == 1

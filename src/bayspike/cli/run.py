@@ -87,9 +87,10 @@ class Run(What):
             if crew is not None and not crew.first:
                 return follow(crew)
             command = ["bayspike", *typed]
+            begun = started(config, chosen, self.place(), force=self.force, command=command, crew=crew)
             with (
                 self.engine.open(config.threads, config.device, self.parallel, cores()) as where,
-                started(config, chosen, self.place(), force=self.force, command=command) as (run_directory, bench),
+                begun as (run_directory, bench),
             ):
                 if record is not None:
                     keep_record(record, run_directory)
@@ -125,7 +126,7 @@ class Resume:
         from bayspike.errors import require
         from bayspike.experiments.registry import experiment
         from bayspike.runs.directory import open_run
-        from bayspike.runs.engine import restart_unusable, take_up, with_repetitions
+        from bayspike.runs.engine import check_jobs, restart_unusable, take_up, with_repetitions
         from bayspike.runs.together import crew_of_torchrun
         from bayspike.tuning.carry_out import is_tuning
 
@@ -145,6 +146,7 @@ class Resume:
                 if self.restart:
                     restart_unusable(run, bench.config, lambda sentence: print(sentence, file=sys.stderr))
                 config = bench.config
+                check_jobs(bench, crew)
                 with self.engine.open(config.threads, config.device, self.parallel, cores()) as where:
                     return carry_out(run, bench, where, crew, quiet=self.quiet)
 

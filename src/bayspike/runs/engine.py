@@ -20,7 +20,7 @@ from bayspike.kernels import require_kernels
 from bayspike.runs import checkpoints
 from bayspike.runs.directory import RunDirectory, claimed_run
 from bayspike.runs.environment import describe_environment
-from bayspike.runs.jobs import Crew, Stop, Workbench, run_job
+from bayspike.runs.jobs import Alone, Crew, Stop, Workbench, run_job
 from bayspike.runs.plan.config import RunConfig, config_from_json, config_to_json, jobs_of
 from bayspike.runs.plan.experiment import Experiment
 from bayspike.runs.plan.prepare import count_batches, describe_data, load_data, prepare
@@ -56,7 +56,7 @@ def stopping_at_safe_points() -> Iterator[Stop]:
 
 @contextmanager
 def started(
-    config: RunConfig, experiment: Experiment, out: Path, *, force: bool, command: list[str]
+    config: RunConfig, experiment: Experiment, out: Path, *, force: bool, command: list[str], crew: Crew | None = None
 ) -> Iterator[tuple[RunDirectory, Workbench]]:
     """Load the data, then make the run directory, which is ours until the block ends.
 
@@ -66,13 +66,18 @@ def started(
     counted = fewer_images(bench.config.dataset, experiment.paper_data)
     bench = replace(bench, config=replace(bench.config, reduced=(*counted, *bench.config.reduced)))
     config = bench.config
-    for job in jobs_of(config):
-        prepare(config, job, bench.dataset, bench.stream)
+    check_jobs(bench, crew)
     require_storable(config)
     with claimed_run(out, force=force) as run:
         write_json(run.environment, describe_environment(config, command))
         write_json(run.config, config_to_json(config))  # last: from now on the run can be resumed
         yield run, bench
+
+
+def check_jobs(bench: Workbench, crew: Crew | None = None) -> None:
+    """Refuse what some job could not be learnt with, by this process or by those of a `crew`, before any is begun."""
+    for job in jobs_of(bench.config):
+        (crew or Alone()).check(prepare(bench.config, job, bench.dataset, bench.stream))
 
 
 def require_storable(config: RunConfig) -> None:

@@ -73,6 +73,8 @@ class Crew(Protocol):
 
     hands: Hands
 
+    def check(self, prepared: PreparedJob) -> None: ...
+
     def spread(self, progress: Progress | None, prepared: PreparedJob) -> Progress | None: ...
 
     def whole(self, progress: Progress, prepared: PreparedJob) -> Progress: ...
@@ -86,6 +88,9 @@ class Alone:
     """One process that has all of the network."""
 
     hands = ALONE
+
+    def check(self, prepared: PreparedJob) -> None:
+        return
 
     def spread(self, progress: Progress | None, prepared: PreparedJob) -> Progress | None:
         return progress

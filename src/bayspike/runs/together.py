@@ -30,7 +30,7 @@ from bayspike.runs.plan.prepare import PreparedJob, prepare
 from bayspike.seeds import generator_for
 from bayspike.sharded.exchange import Group
 from bayspike.sharded.states import rows_of_state, whole_posteriors, whole_state
-from bayspike.sharded.training import SharedHands, parts_of
+from bayspike.sharded.training import SharedHands, parts_of, require_shareable
 from bayspike.spiking.denormals import flushed_denormals
 
 PATIENCE = timedelta(days=7)  # with which the others wait while the first one judges
@@ -79,6 +79,11 @@ class Crew:
         return [bool(each) for each in voted.tolist()]
 
     # --- a job
+
+    def check(self, prepared: PreparedJob) -> None:
+        """Refuse what these processes could not learn together, before anything is begun."""
+        training = prepared.training
+        require_shareable(prepared.network, prepared.rule, training.update_every, training.kernels)
 
     def spread(self, progress: Progress | None, prepared: PreparedJob) -> Progress | None:
         """One's own part of the progress that the first one has."""

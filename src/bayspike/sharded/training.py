@@ -98,7 +98,7 @@ class SharedHands:
 
     def init(self, network: Network, rule: Rule, generator: torch.Generator) -> list[State]:
         """Fresh states of one's own rows: those rows of what one process would begin with."""
-        require_shareable(rule)
+        require_shareable(network, rule)
         parts = parts_of(network, self.exchange)
         return [first_state(rule, part.layer, part.shape, OfRows(generator, part.rows)) for part in parts]
 
@@ -117,8 +117,7 @@ class SharedHands:
         kernels: Kernels = "plain",
     ) -> tuple[list[State], BatchReport]:
         """As `train_batch`, for one's own rows."""
-        require(update_every == 1, "time blocks are learnt by one process: leave out torchrun, or --update-every.")
-        require(kernels == "plain", "compiled kernels are for one process: leave out torchrun, or --kernels.")
+        require_shareable(network, rule, update_every, kernels)
         spikes, targets, evidence = training_inputs(network, rule, spikes, labels, burn_in, evidence)
         if isinstance(rule, Paced):
             rule = rule.at(pace_of(network, len(labels), max(1, len(spikes) - burn_in)))
@@ -237,7 +236,15 @@ class _Resting(NamedTuple):
         return rule.rest(state, steps)  # type: ignore[attr-defined]
 
 
-def require_shareable(rule: Rule) -> None:
-    """Refuse what looks at a whole layer at every step."""
+def require_shareable(network: Network, rule: Rule, update_every: int = 1, kernels: Kernels = "plain") -> None:
+    """Refuse what one process alone can learn, such as a rule that looks at a whole layer at every step."""
+    require(update_every == 1, "time blocks are learnt by one process: leave out torchrun, or --update-every.")
+    require(kernels == "plain", "compiled kernels are for one process: leave out torchrun, or --kernels.")
+    for number, layer in enumerate(network.layers):
+        require(
+            layer.inlet is None,
+            f"convolutions and poolings, as of layer {number}, are learnt by one process: leave out torchrun, or name "
+            "dense layers alone.",
+        )
     if isinstance(rule, GaussianVI) and rule.flat:
         raise UserError("one precision for the whole layer (flat) is a control for one process: leave out torchrun.")

@@ -16,6 +16,7 @@ from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples, stratified_split
 from bayspike.data.fingerprint import fingerprint
 from bayspike.errors import UserError, require, require_range
+from bayspike.learning.blocks import check_blocks
 from bayspike.rules.base import Rule
 from bayspike.runs.plan.config import DataOptions, Job, RunConfig
 from bayspike.runs.plan.experiment import Experiment
@@ -139,6 +140,8 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
         raise UserError(
             f"There is no room for a network of {network_config.described} neurons: make it smaller."
         ) from error
+    if training.update_every > 1:
+        check_blocks(network, rule, training.update_every)
     return PreparedJob(job, network, network_config, rule, stream, training)
 
 
