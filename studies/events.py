@@ -26,6 +26,7 @@ from bayspike.continual.tasks import split_by_class
 from bayspike.data import catalogue
 from bayspike.data.augment import parse_augment
 from bayspike.data.base import Dataset, Samples
+from bayspike.data.delays import delays_of
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.predict.by_name import make_predictor
@@ -67,7 +68,7 @@ def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
         training = {"replay": "none", "coreset_share": 0.0, **training}
     for which in ("augment", "augment_stored"):
         if training.get(which) is not None:
-            training[which] = parse_augment(training[which], data.sample_shape)
+            training[which] = parse_augment(training[which], data.sample_shape, delays_of(data.view))
     config = StreamConfig(**{**method(spec["method"]).suits, **training, **method(spec["method"]).training})
     begin = time.perf_counter()
     done = run_stream(network, rule, offline(data) if whole else split_by_class(data), config)

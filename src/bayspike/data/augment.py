@@ -6,7 +6,8 @@
     drop     every spike is left out with this probability
     jitter   every spike moves by up to so many time-steps; two that meet become one
 
-All draws are made with the generator of the mini-batch.
+All draws are made with the generator of the mini-batch. Where inputs are seen at several ages (`bayspike.data.delays`),
+what is dropped or moves is what was recorded: an event shows the same at every age, or at none.
 """
 
 import math
@@ -15,12 +16,16 @@ from dataclasses import dataclass, fields
 import torch
 from torch import Tensor
 
+from bayspike.data.delays import NOW, check_delays, delayed, undelayed
 from bayspike.errors import UserError, require, require_range
 
 
 @dataclass(frozen=True)
 class Augment:
-    """What is done to a mini-batch of spikes of samples of the given shape, which ends in height and width."""
+    """What is done to a mini-batch of spikes of samples of the given shape, which ends in height and width.
+
+    delays: at which ages the samples show their inputs.
+    """
 
     shape: tuple[int, ...]
     shift: int = 0
@@ -28,8 +33,10 @@ class Augment:
     jitter: int = 0
     turn: float = 0.0
     stretch: float = 0.0
+    delays: tuple[int, ...] = NOW
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "delays", check_delays(self.delays))
         for name in ("shift", "jitter"):
             value = getattr(self, name)
             require(value == int(value), f"{name} of augment must be a whole number, but is {value}.")
@@ -66,18 +73,36 @@ class Augment:
             spikes = _warped(spikes, self.shape, self.turn, self.stretch, generator)
         if self.shift:
             spikes = _shifted(spikes, self.shape, self.shift, generator)
+        if (self.drop or self.jitter) and self.delays != NOW:
+            recorded = self._recorded(spikes)
+            return delayed(self._thinned(recorded, generator), self.delays, lead=max(self.delays))
+        return self._thinned(spikes, generator)
+
+    def _thinned(self, spikes: Tensor, generator: torch.Generator) -> Tensor:
         if self.drop:
             spikes = spikes * (torch.rand(spikes.shape, generator=generator) >= self.drop).to(spikes.dtype)
         if self.jitter:
             spikes = _jittered(spikes, self.jitter, generator)
         return spikes
 
+    def _recorded(self, spikes: Tensor) -> Tensor:
+        """What all ages show a part of."""
+        ages = len(self.delays)
+        recorded = undelayed(spikes, self.delays) if spikes.shape[2] % ages == 0 else None
+        require(
+            recorded is not None and torch.equal(delayed(recorded, self.delays, lead=max(self.delays)), spikes),
+            f"drop and jitter of augment change what was recorded, but these inputs are not the same one at {ages} "
+            "ages (wired anew, perhaps): leave drop and jitter out, or the delays.",
+        )
+        assert recorded is not None
+        return recorded
 
-def parse_augment(text: str, shape: tuple[int, ...]) -> Augment | None:
+
+def parse_augment(text: str, shape: tuple[int, ...], delays: tuple[int, ...] = NOW) -> Augment | None:
     """An `Augment` from a text such as `shift=2,drop=0.1`; None where it is `none`."""
     if text.strip().lower() in ("", "none"):
         return None
-    known = [each.name for each in fields(Augment)][1:]
+    known = [each.name for each in fields(Augment) if each.name not in ("shape", "delays")]
     values: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = (piece.strip() for piece in part.partition("="))
@@ -93,7 +118,7 @@ def parse_augment(text: str, shape: tuple[int, ...]) -> Augment | None:
     for name, each in (("shift", shift), ("jitter", jitter)):
         require(each == int(each), f"{name} of augment must be a whole number, but is {each:g}.")
     real = {name: values.get(name, 0.0) for name in ("drop", "turn", "stretch")}
-    return Augment(shape, shift=int(shift), jitter=int(jitter), **real)
+    return Augment(shape, shift=int(shift), jitter=int(jitter), delays=delays, **real)
 
 
 def _shifted(spikes: Tensor, shape: tuple[int, ...], most: int, generator: torch.Generator) -> Tensor:

@@ -58,6 +58,21 @@ def delayed(spikes: Tensor, delays: Sequence[int], lead: int = 0) -> Tensor:
     return torch.cat(ages, dim=-1)
 
 
+def undelayed(spikes: Tensor, delays: Sequence[int]) -> Tensor:
+    """What was recorded, as far as it shows at some age: the spikes of which `delayed` makes those given.
+
+    `(time, …, ages · inputs)` to `(longest + time, …, inputs)`, of which the first `longest` steps, as many as the
+    longest delay, are past only.
+    """
+    time, longest = len(spikes), max(delays)
+    ages = spikes.unflatten(-1, (len(delays), -1)).unbind(-2)
+    recorded = spikes.new_zeros(longest + time, *ages[0].shape[1:])
+    for delay, seen in zip(delays, ages, strict=True):
+        then = recorded[longest - delay : longest - delay + time]
+        torch.maximum(then, seen, out=then)
+    return recorded
+
+
 @dataclass(frozen=True, eq=False)
 class DelayedSamples(Items):
     """Recordings seen at several ages. The first `lead` steps of each are its past: they show through delays alone."""

@@ -11,6 +11,7 @@ from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores, StreamConfig
 from bayspike.data.augment import parse_augment
 from bayspike.data.base import Dataset, whole
+from bayspike.data.delays import delays_of
 from bayspike.errors import require
 from bayspike.kernels import Kernels, require_kernels
 from bayspike.learner import defaults
@@ -139,8 +140,12 @@ class Learner:
         for name in ("inputs", "classes", "time", "encoder"):
             require(name not in settings, f"{name} is settled by the data set: leave it out.")
         born = cls(encoding_of(dataset.train, dataset.sample_shape), dataset.classes, **settings)
-        about = {"name": dataset.name, "simulated": dataset.simulated, "view": dict(dataset.view)}
-        return cls.of(replace(born._state, about=about), born.on_task, born.on_batch)
+        recipe, about = born._state.recipe, {"name": dataset.name, "simulated": dataset.simulated}
+        if (changes := recipe.training.augment_stored) is not None:
+            changes = replace(changes, delays=delays_of(dataset.view))
+            recipe = replace(recipe, training=replace(recipe.training, augment_stored=changes))
+        state = replace(born._state, recipe=recipe, about={**about, "view": dict(dataset.view)})
+        return cls.of(state, born.on_task, born.on_batch)
 
     @classmethod
     def load(cls, path: str | Path, on_task: OnTask | None = None, on_batch: OnBatch | None = None) -> "Learner":

@@ -15,6 +15,7 @@ from bayspike.continual.coresets import Selection
 from bayspike.continual.protocol import Evidence, Judged, StreamConfig
 from bayspike.continual.replay import Mixing
 from bayspike.data.augment import parse_augment
+from bayspike.data.delays import NOW
 from bayspike.errors import UserError, require, require_range
 from bayspike.kernels import Kernels, check_kernels
 from bayspike.predict.gathering import Gather, check_gather
@@ -90,10 +91,10 @@ class TrainingOptions:
         require_range("epochs", self.epochs, 1, MOST_EPOCHS)
         check_kernels(self.kernels)
 
-    def config(self, seed: int, shape: tuple[int, ...] = ()) -> StreamConfig:
-        """For samples of the given shape, which augmentation needs to know."""
+    def config(self, seed: int, shape: tuple[int, ...] = (), delays: tuple[int, ...] = NOW) -> StreamConfig:
+        """For samples of the given shape and ages, which augmentation needs to know."""
         changes = {
-            name: None if written is None else parse_augment(written, shape)
+            name: None if written is None else parse_augment(written, shape, delays)
             for name, written in (("augment", self.augment), ("augment_stored", self.augment_stored))
         }
         return StreamConfig(seed=seed, **{**vars(self), **changes})

@@ -14,6 +14,7 @@ from bayspike.continual.protocol import StreamConfig, coreset_only
 from bayspike.continual.tasks import Stream, Task, joint
 from bayspike.data import catalogue
 from bayspike.data.base import Dataset, Samples, stratified_split
+from bayspike.data.delays import delays_of
 from bayspike.data.fingerprint import fingerprint
 from bayspike.errors import UserError, require, require_range
 from bayspike.learning.blocks import check_blocks
@@ -126,7 +127,7 @@ def prepare(config: RunConfig, job: Job, dataset: Dataset, stream: Stream) -> Pr
     network_config = chosen.network.config(
         dataset.train.inputs, len(dataset.classes), rule.binary, job.seed, dataset.sample_shape
     )
-    training = chosen.training.config(job.seed, dataset.sample_shape)
+    training = chosen.training.config(job.seed, dataset.sample_shape, delays_of(dataset.view))
     time = stream.tasks[0].train.time
     require(training.burn_in < time, f"burn_in must leave some of the {time} time-steps to learn from.")
     tasks = method(chosen.method).tasks
