@@ -51,11 +51,12 @@ MAPS = {
     "input_activity": 0.01,
 }
 _SMALL = {"downsample": 2}
-# Fifteen of the 667 recordings of a digit that are left once five are held back; so few are soon known by heart, unless
-# they look a little different each time. For all methods alike.
+# Fifteen of the 667 recordings of a digit that are left once five are held back, such that all others are near one of
+# them; so few are soon known by heart, unless they look a little different each time. For all methods alike.
 _STORED = {
     "batch": 32,
     "coreset_share": 0.0225,
+    "coreset_selection": "medoids",
     "augment": "shift=1,turn=10,stretch=0.1",
     "augment_stored": "shift=2,turn=15,stretch=0.15",
     "judge": "learnt",
