@@ -335,8 +335,44 @@ def memory_controls(lines: Sequence[dict[str, Any]]) -> str:
     return without_empty_columns(head, table)
 
 
+def memory_paired(lines: Sequence[dict[str, Any]]) -> str:
+    """The carried posterior as it comes minus every other learner, and minus its own controls, by seed; of three or
+    more seeds."""
+    measures = ("accuracy", "ece", "nll", *FOREIGN)
+    head = ["stored a class", "as it comes minus", "seeds", "accuracy, points", "ECE", "NLL"]
+    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
+    table = []
+    for stored in sorted({line["stored"] for line in lines}):
+        own: dict[int, Mapping[str, Any]] = {}
+        rivals: dict[str, dict[int, Any]] = {}
+        for line in (line for line in lines if line["stored"] == stored):
+            if line["learner"] == "bayes" and "carry_law" in line["rule"]:
+                own[line["seed"]] = line["found"]
+            elif line["learner"] != "bayes":
+                found = next(line["found"][name] for name in ("learnt", "point") if name in line["found"])
+                rivals.setdefault(f"{line['learner']}, {setting(line['rule'])}", {})[line["seed"]] = found
+        for name in ("constant", "permuted", "matched", "zero"):
+            rivals[f"its own, {name}"] = {seed: found[name] for seed, found in own.items() if name in found}
+        ours = {seed: found["learnt"] for seed, found in own.items()}
+        for name, theirs in rivals.items():
+            shared = sorted(ours.keys() & theirs.keys())
+            if len(shared) > 2:
+                cells = [difference(measure, by_measure(ours, theirs, shared, measure)) for measure in measures]
+                table.append([str(stored), name, str(len(shared)), *cells])
+    return without_empty_columns(head, table)
+
+
+def by_measure(
+    first: Mapping[int, Mapping[str, Any]], second: Mapping[int, Mapping[str, Any]], seeds: Sequence[int], measure: str
+) -> dict[str, Any] | None:
+    """The difference of two learners by one measure; None where either was not asked for it."""
+    known = [seed for seed in seeds if None not in (first[seed].get(measure), second[seed].get(measure))]
+    return compare({seed: first[seed][measure] for seed in known}, {seed: second[seed][measure] for seed in known})
+
+
 KINDS: dict[str, Callable[[Any], str]] = {
     "memory-controls": memory_controls,
+    "memory-paired": memory_paired,
     "memory": memory,
     "controls": controls,
     "pruning": pruning,
