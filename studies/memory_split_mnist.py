@@ -52,8 +52,8 @@ TUNE = RESULTS / "memory-tuning.jsonl"
 NAMES = ("learner", "rule", "stored", "seed", "images", "held_back")  # what tells two trials apart
 
 POINT = {"lr": 0.12, "init_scale": 3.0}
-# Five settings of every learner; the more is stored, the less must be held on to. Those of EWC are half a decade apart
-# around the best of a coarser search from 1e-8 to 1e-1.
+# Five settings of every learner; the more is stored, the less must be held on to. Those of EWC lie about half a decade
+# apart, over one and a half to two decades at each size.
 CARRIES: dict[int, tuple[float | None, ...]] = {
     0: (None, 300.0, 900.0, 1500.0, 3000.0),
     450: (None, 1.0, 3.0, 10.0, 30.0),

@@ -147,7 +147,12 @@ STEPS = (
     Step("inputs-alone", "studies/inputs_alone.py", 0.1, lines="inputs-alone"),
     Step("rotated-mnist", "rotated-mnist --preset laptop --seeds 3 --kernels compiled", 0.3, "rotated-mnist"),
     Step("drifting-mnist", "drifting-mnist --preset laptop --seeds 3 --kernels compiled", 0.3, "drifting-mnist"),
-    Step("split-fashion-mnist", "split-fashion-mnist --preset laptop --seeds 5", 0.3, "split-fashion-mnist"),
+    Step(
+        "split-fashion-mnist",
+        "split-fashion-mnist --preset laptop --seeds 5 --evaluations 1 --kernels compiled",
+        0.3,
+        "split-fashion-mnist",
+    ),
     Step("two-moons", "two-moons --preset paper --seeds 3 --kernels compiled", 0.5, "two-moons", ("two_moons",)),
     Step("nmnist-maps", "split-nmnist --preset laptop --seeds 3", 0.6, "nmnist-maps"),
     Step(
@@ -167,7 +172,7 @@ STEPS = (
     Step("delays", "studies/delays.py", 0.7, lines="delays"),
     Step("anytime", "studies/anytime.py runs/results/nmnist-maps runs/results/gestures-genuine", 0.3, lines="anytime"),
     Step("robustness", "studies/robustness.py", 1, lines="robustness"),
-    Step("poker-dvs", "poker-dvs --preset paper --evaluations 1 --seeds 5", 0.2, "poker-dvs"),
+    Step("poker-dvs", "poker-dvs --preset paper --evaluations 1 --seeds 3", 0.2, "poker-dvs"),
     Step(
         "dvs-gestures",
         "dvs-gestures --preset demo --simulated --seeds 3",
