@@ -52,6 +52,15 @@ def time_blocks(printed: Sequence[Any]) -> list[Row]:
     ]
 
 
+def maps(printed: Sequence[Any]) -> list[Row]:
+    """Memory in MiB, of an example's steps and of four times as many."""
+    columns = {"mebibytes": "memory_bytes", "mebibytes_4t": "memory_4t_bytes"}
+    return [
+        {**row, **{name: round(row[counted] / 2**20, 1) for name, counted in columns.items()}}
+        for row in printed[-1]["rows"]
+    ]
+
+
 def ranks(printed: Sequence[Any]) -> list[Row]:
     rows = []
     for each in printed:
@@ -103,7 +112,9 @@ PARTS = {
         "--network 16c5-2p-32c5-2p-128 --threads 1 --repeats 3 --rule bayes sgd",
         "--network 2c3-2p-8 --input 1x8x8 --threads 1 --repeats 1 --rule sgd",
         {"rule": "rule", "sampling": "draws", "network": "network", "milliseconds": "ms a step",
-         "over_products": "over products", "over_snntorch": "over snnTorch"},
+         "over_products": "over products", "over_snntorch": "over snnTorch", "mebibytes": "MiB, T = 20",
+         "mebibytes_4t": "MiB, T = 80"},
+        maps,
     ),
     "peers": Part(
         "peers.py",

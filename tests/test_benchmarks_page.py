@@ -35,6 +35,14 @@ def test_a_table_leaves_out_columns_that_no_row_has() -> None:
     assert made.splitlines() == ["| Eins | Drei |", "|---|---|", "| 1 | a/b |", "|  | 2 |"]
 
 
+def test_the_table_of_maps_says_what_memory_they_take() -> None:
+    part = everything.PARTS["maps"]
+    printed = {"rule": "sgd", "network": "2c3-8", "memory_bytes": 3 * 2**20, "memory_4t_bytes": 13 * 2**18}
+    header, _, row = everything.table(part, part.rows([{"rows": [printed]}])).splitlines()
+    assert header == "| rule | network | MiB, T = 20 | MiB, T = 80 |"
+    assert row == "| sgd | 2c3-8 | 3.0 | 3.2 |"
+
+
 def test_a_part_that_does_not_run_says_so() -> None:
     part = everything.Part("streams.py", "--channels none", "", {"channels": "channels"})
     (row,) = everything.run(part, quick=False)
