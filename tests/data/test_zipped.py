@@ -56,7 +56,8 @@ def test_nmnist_in_zips_is_nmnist_in_folders(how, tmp_path, monkeypatch):
     plain, zipped = (nmnist.load(root=tmp_path / each, time=10, downsample=2) for each in ("plain", "zipped"))
     assert torch.equal(plain.train.packed, zipped.train.packed)
     assert torch.equal(plain.test.packed, zipped.test.packed)
-    assert plain.about == zipped.about == "N-MNIST, 50 + 20 recordings, all of the official training set"
+    about = "N-MNIST, 50 + 20 recordings, all taken from the official training set, none from its test set"
+    assert plain.about == zipped.about == about
     chosen = nmnist.load(root=tmp_path / "zipped", time=10, downsample=2, validation=True)
     assert (len(chosen.train), len(chosen.test)) == (40, 10)
     known = {each.numpy().tobytes() for each in zipped.train.packed}

@@ -135,7 +135,7 @@ def _about(
     words = f"N-MNIST, {train_count:,} + {test_count:,} recordings"
     official = {"Train": len(train), "Test": len(test)} == _OFFICIAL
     if any(each.number > _OFFICIAL["Test"] for each in test):
-        words += ", all of the official training set"
+        words += ", all taken from the official training set, none from its test set"
     elif not official:
         words += " of a subset"
     if not whole:
