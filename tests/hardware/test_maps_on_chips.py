@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from test_nir_peers import load_snntorch, spikes_of
 from torch.nn.functional import avg_pool2d, conv2d, max_pool2d
 
 from bayspike.errors import UserError
@@ -25,6 +26,7 @@ MEMBERS, TIME, BATCH = 2, 12, 3
 STACKS: dict[str, tuple[str, tuple[int, ...]]] = {
     "sums": ("3c3-2p-4c3-2p-6", (2, 12, 10)),
     "strides": ("3c5s2p1-4c2p0-6r", (2, 11, 9)),
+    "strides, no padding": ("3c5s2p1-4c2p0-6", (2, 11, 9)),
     "pooled inputs": ("2p-4c3s2-2p", (2, 12, 16)),
     "pooled inputs of a dense layer": ("3p-8r-5", (2, 10, 9)),
     "one channel": ("4c3-5", (6, 7)),
@@ -264,25 +266,26 @@ def test_maxima_leave_nothing_behind_where_they_cannot_be_said(name: str, to: st
     assert list(tmp_path.iterdir()) == []
 
 
-def test_snntorch_spikes_identically_on_the_nir_file(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sums", "one channel", "strides, no padding"])
+def test_snntorch_spikes_identically_on_the_nir_file(name: str, tmp_path: Path) -> None:
     """Unbatched, since NIR's Flatten does not count a batch; snnTorch passes spikes on within a step."""
-    package = pytest.importorskip("nir")
-    importing = pytest.importorskip("snntorch.import_nir")
-    for name in ("sums", "one channel"):
-        network, weights, spikes = committee_of(*STACKS[name])
-        cuba = from_network(network, weights)
-        nir.write(tmp_path / "n.nir", cuba)
-        module = importing.import_from_nir(package.read(str(tmp_path / "n.nir")))
-        expected = float_run(cuba, spikes)[-1][0]
-        shape = STACKS[name][1] if len(STACKS[name][1]) == 3 else (1, *STACKS[name][1])
-        delay, state, answers = len(network.layers), None, []
-        readout = cuba.readouts[-1].astype(np.float64)
-        for frame in spikes[:, 0]:
-            out, state = module(torch.from_numpy(frame).float().view(shape), state)
-            answers.append(out.detach().numpy())
-        theirs = np.array(answers)[: TIME - delay]
-        np.testing.assert_allclose(theirs, expected[delay:, 0] @ readout.T, atol=1e-4)
-        assert expected[delay:, 0].sum() > 0
+    pytest.importorskip("nir")
+    pytest.importorskip("snntorch.import_nir")
+    network, weights, spikes = committee_of(*STACKS[name])
+    cuba = from_network(network, weights)
+    nir.write(tmp_path / "n.nir", cuba)
+    module, answers = load_snntorch(tmp_path / "n.nir"), []
+    module.readout.register_forward_hook(lambda _module, _given, out: answers.append(out.detach().numpy()))
+    shape = STACKS[name][1] if len(STACKS[name][1]) == 3 else (1, *STACKS[name][1])
+    ours, theirs = float_run(cuba, spikes), spikes_of(module, spikes[:, 0].reshape(TIME, *shape))
+    for depth, (layer, expected, found) in enumerate(zip(cuba.layers, ours, theirs, strict=True), start=1):
+        if layer.wiring is not None and layer.wiring.kernel:  # channels come first there
+            found = np.moveaxis(found, 1, -1)
+        wanted = expected[0, depth:, 0]
+        np.testing.assert_array_equal(found.reshape(TIME, -1)[:-depth], wanted)
+        assert wanted.sum() > 0
+    depth, readout = len(network.layers), cuba.readouts[-1].astype(np.float64)
+    np.testing.assert_allclose(np.array(answers)[:-depth], ours[-1][0, depth:, 0] @ readout.T, atol=1e-4)
 
 
 def test_a_committee_is_what_its_file_says() -> None:
