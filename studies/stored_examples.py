@@ -15,6 +15,7 @@ Lines of "…, evidence annealed too" were made when annealing took the evidence
     both       shifted, against the answer
     doubtful   plain, but stored are those of which the learner is least sure (mutual information, of a point entropy)
     sure       and those of which it is most sure
+    medoids    plain, but stored are those that leave all others near a stored one
 """
 
 import argparse
@@ -63,6 +64,7 @@ LEARNERS: dict[str, Learner] = {
     "ewc": weak_ewc(1e-8),
     "sgd": Learner(SGD(lr=0.12, init_scale=3.0)),
     "bayes, default": Learner(GaussianVI(), 0.0),
+    "bayes, default carry": Learner(GaussianVI()),
     "bayes, carry 1, not annealed": Learner(GaussianVI(carry=1.0), 0.0),
     "bayes, carry 10, not annealed": Learner(GaussianVI(carry=10.0), 0.0),
     "bayes, carry 30, not annealed": Learner(GaussianVI(carry=30.0), 0.0),
@@ -110,7 +112,7 @@ LEARNERS: dict[str, Learner] = {
     "sgd, small first weights": Learner(SGD(lr=0.12)),
 }
 MAIN = ("bayes", "ewc", "sgd")
-WAYS = ("plain", "shift", "turn", "answers", "both", "doubtful", "sure")
+WAYS = ("plain", "shift", "turn", "answers", "both", "doubtful", "sure", "medoids")
 CHANGES = {"shift": "shift=1", "turn": "shift=1,turn=10,stretch=0.1", "both": "shift=1"}
 STORED, OF = 75, 1000
 
@@ -126,6 +128,7 @@ def trial(learner: Learner, way: str, seed: int, stored: int = STORED) -> dict[s
     members = 10 if isinstance(rule, GaussianVI | Laplace) else 1
     config = StreamConfig(
         coreset_share=stored / OF,
+        coreset_selection="medoids" if way == "medoids" else "random",
         anneal=anneal,
         evidence=evidence,
         kernels="compiled",

@@ -1,7 +1,7 @@
 """The demo: class-incremental learning of real digits that need no download, Bayesian beside frequentist.
 
 The protocol is that of split-MNIST (paper, Sec. "Continual Learning") on 5,000 MNIST digits: five tasks of two
-classes, one layer of 400 neurons, coresets of 7.5 %.
+classes, one layer of 400 neurons, coresets of 7.5 %; chosen not at random but as medoids, but for the preset `paper`.
 """
 
 from typing import Any
@@ -19,6 +19,7 @@ TUNED: dict[str, dict[str, Any]] = LIKE_MNIST | {
     "coreset-only": {"training.epochs": 10},
 }
 
+MEDOIDS = {**TRAINING, "coreset_selection": "medoids"}
 FOREIGN = {"options": {"foreign": "shuffled"}}  # test digits with shuffled pixels
 
 EXPERIMENT = Experiment(
@@ -32,14 +33,14 @@ EXPERIMENT = Experiment(
             ("bayes", "ewc", "sgd"),
             seeds=1,
             network=NETWORK,
-            training={"epochs": 1, "evaluations": 2, **TRAINING},
+            training={"epochs": 1, "evaluations": 2, **MEDOIDS},
             data=FOREIGN,
         ),
         "laptop": Preset(
             ("bayes", "ewc", "sgd", "tacos", "finetune", "coreset-only", "joint"),
             seeds=3,
             network=NETWORK,
-            training={"epochs": 2, "evaluations": 4, **TRAINING},
+            training={"epochs": 2, "evaluations": 4, **MEDOIDS},
             data=FOREIGN,
         ),
         "paper": Preset(
