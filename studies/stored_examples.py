@@ -68,7 +68,7 @@ LEARNERS: dict[str, Learner] = {
     "bayes, carry 1, not annealed": Learner(GaussianVI(carry=1.0), 0.0),
     "bayes, carry 10, not annealed": Learner(GaussianVI(carry=10.0), 0.0),
     "bayes, carry 30, not annealed": Learner(GaussianVI(carry=30.0), 0.0),
-    **{f"bayes, carry {carry:g}": Learner(GaussianVI(carry=carry)) for carry in (3.0, 10.0, 30.0)},
+    **{f"bayes, carry {carry:g}": Learner(GaussianVI(carry=carry)) for carry in (3.0, 10.0, 30.0, 100.0)},
     "bayes, narrow prior, carry 10, not annealed": Learner(GaussianVI(carry=10.0, prior_std=0.05), 0.0),
     "bayes, narrow prior, carry 10": Learner(GaussianVI(carry=10.0, prior_std=0.05)),
     "bayes, paper's units, temperature 3e-05": Learner(
