@@ -2,6 +2,7 @@
 
 import math
 
+from bayspike.continual.coresets import Selection
 from bayspike.predict.watching import Score
 from bayspike.rules import BernoulliVI, GaussianVI, Rule
 
@@ -9,6 +10,7 @@ HIDDEN = (200,)
 TIME = 20
 BATCH = 32
 CORESET_SHARE = 0.1
+CORESET_SELECTION: Selection = "random"
 MEMBERS = 10
 HELD_BACK = 0.1  # share of the examples that are not learnt but tell what the learner's own inputs look like
 FALSE_ALARM = 0.05

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from bayspike.continual.coresets import Selection
 from bayspike.continual.judging import score
 from bayspike.continual.protocol import Scores, StreamConfig
 from bayspike.data.augment import parse_augment
@@ -53,6 +54,7 @@ class Learner:
         epochs: int | None = None,
         batch: int = defaults.BATCH,
         coreset_share: float = defaults.CORESET_SHARE,
+        coreset_selection: Selection = defaults.CORESET_SELECTION,
         augment_stored: str | None = None,
         members: int = defaults.MEMBERS,
         held_back: float = defaults.HELD_BACK,
@@ -76,6 +78,9 @@ class Learner:
             epochs: how often a task is shown; by default once, and a small task more often.
             batch: examples of a mini-batch.
             coreset_share: share of every class of a task that is stored and shown again.
+            coreset_selection: which examples these are: `random` ones, as in the paper; by their spike rates `medoids`,
+                which leave every example of the class near a stored one; by `herding` those whose mean is nearest to
+                that of the class; or a `reservoir`, drawn from all classes at once.
             augment_stored: how stored pictures or events are changed each time they are shown again, for instance
                 `"shift=1"`, by up to a pixel: a few of them are soon known by heart, and this is worth more than most.
             members: networks of the committee.
@@ -105,6 +110,7 @@ class Learner:
         training = StreamConfig(
             batch=whole("batch", batch),
             coreset_share=coreset_share,
+            coreset_selection=coreset_selection,
             evidence="once",
             augment_stored=None if augment_stored is None else parse_augment(augment_stored, encoding.shape),
             seed=seed,
