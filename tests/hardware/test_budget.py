@@ -8,6 +8,7 @@ from bayspike.hardware.budget import ChipLimits, budget
 from bayspike.hardware.cuba import from_network
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, run
 from bayspike.hardware.rounding import to_fixed_point
+from bayspike.hardware.wiring import Wiring
 
 
 def dense(neurons, inputs, members=1, recurrent=False):
@@ -84,3 +85,20 @@ def test_a_layer_with_too_many_inputs_fits_no_core():
     assert answer.cores is None
     assert answer.chips is None
     assert "5000 inputs" in answer.layers[0].problem
+
+
+def test_a_dense_layer_on_pooled_inputs_has_a_synapse_from_every_input_of_a_window():
+    """7×7 pixels in windows of 3×3: six by six are seen, 36 of them, by each of five neurons that see each other too;
+    four sums a neuron stand in its matrix. With one of a neuron's sums cut, nine of its synapses go."""
+    wiring = Wiring(7, 7, 1, planes=True, pools=(3,))
+    lateral = np.full((1, 5, 5), 2, np.int16)
+    layer = FixedPointLayer(np.full((1, 5, 4), 2, np.int16), 100, 4096, 0, recurrent=lateral, wiring=wiring)
+    network = FixedPointNetwork((layer,))
+    spikes = np.zeros((1, 1, 49), np.uint8)
+    kept = np.ones((5, 4 + 5), np.bool_)
+    for there in (None, [kept]):
+        found = budget(network, spikes, run(network, spikes), kept=there).layers[0]
+        assert (found.synapses, found.cut) == (5 * (36 + 5), 0)
+    kept[0, 1] = False
+    found = budget(network, spikes, run(network, spikes), kept=[kept]).layers[0]
+    assert (found.synapses, found.cut) == (5 * (36 + 5) - 9, 9)

@@ -8,8 +8,9 @@ Sources:
 - energy per operation: `bayspike.metrics.LOIHI` (the same article, Table 2).
 
 Assumptions: 8-bit weights, without indices where all synapses are there, so memory and cores are a floor; a
-convolution's kernels are not shared but stored for every neuron, and whole rows of its maps lie on one core; a neuron's
-axon takes one entry for each core it reaches; a core holds neurons of one layer of one member. Synapses that were cut
+convolution's kernels are not shared but stored for every neuron, and whole rows of its maps lie on one core; a pooling
+is no layer, so an input has a synapse of its own to every neuron that sees a sum with it; a neuron's axon takes one
+entry for each core it reaches; a core holds neurons of one layer of one member. Synapses that were cut
 are not there: a core then holds the rest as a list, 8 bits of weight and the number of a neuron of the core each,
 or all of them as before where that takes less (a convolution: always as before); an input without synapses needs no
 axon. An input spike costs one operation per non-zero synapse, and every neuron is updated at every step. Left out:
@@ -25,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayspike.hardware.fixed_point import FixedPointLayer, FixedPointNetwork, LayerRun
-from bayspike.hardware.wiring import Wiring
+from bayspike.hardware.wiring import Wiring, without_pools
 from bayspike.metrics.energy import LOIHI, ChipEnergy
 
 
@@ -121,11 +122,23 @@ def _place(
     placed: list[LayerMemory] = []
     cores_above = 1  # the last layer's spikes leave the chip by one axon each
     for index, layer in reversed(list(enumerate(network.layers))):
-        fan_in = layer.inputs + (layer.neurons if layer.recurrent is not None else 0)
-        there = np.ones((layer.neurons, fan_in), np.bool_) if kept is None else kept[index]
+        there = _unfolded(layer, None if kept is None else kept[index])
         placed.append(_place_layer(layer, there, cores_above, limits))
         cores_above = placed[-1].cores or 1
     return tuple(reversed(placed))
+
+
+def _unfolded(layer: FixedPointLayer, kept: NDArray[np.bool_] | None) -> NDArray[np.bool_]:
+    """Which synapses of each neuron are there; those of a dense layer on pooled inputs, for every input in a window."""
+    forward, wiring = layer.weight.shape[-1], layer.wiring
+    lateral = layer.neurons if layer.recurrent is not None else 0
+    there = np.ones((len(layer.weight[0]), forward + lateral), np.bool_) if kept is None else kept
+    if wiring is None or wiring.kernel:
+        return there
+    (height, width, _), side = wiring.pooled, math.prod(map(abs, wiring.pools))
+    covered = replace(wiring, height=height * side, width=width * side, pools=tuple(map(abs, wiring.pools)))
+    below, _ = without_pools(there[:, :forward], covered, "a layer")
+    return np.concatenate([below, there[:, forward:]], axis=1)
 
 
 def _place_layer(layer: FixedPointLayer, there: NDArray[np.bool_], cores_above: int, limits: ChipLimits) -> LayerMemory:
