@@ -210,6 +210,7 @@ CHANGED_SINCE = {
     "permuted-mnist-200-of-400-more": "seeds 1 and 2 of permuted-mnist-200-400, run apart from seed 0",
     "split-nmnist": "1,100 recordings, one layer of 400; its presets have other data, networks and rates now",
     "nmnist-maps-one-epoch": "one epoch, evidence annealed with the step; the preset has three epochs now",
+    "nmnist-maps-at-random": "what is stored drawn at random; the preset stores medoids now",
     "nmnist-maps-one-age": "smaller maps, inputs as they are; the preset sees them at three ages now",
     "gestures-one-age": "one dense layer of 256, inputs as they are; the preset has maps that see four ages now",
     "nmnist-stored": "one layer of 300 on all recordings; the preset has maps now, with settings of their own",
