@@ -29,7 +29,7 @@ def test_it_is_the_protocol_beneath(name: str) -> None:
     learner = lively(Learner.for_data(dataset, seed=7, **settings))
     for task in stream.tasks:
         learner.learn(task)
-    config = StreamConfig(epochs=2, batch=8, coreset_share=0.25, evidence="once", seed=7)
+    config = StreamConfig(epochs=2, batch=8, coreset_share=0.25, coreset_selection="medoids", evidence="once", seed=7)
     done = run_stream(build(learner.state.recipe.network), rule, stream, config)
     for ours, theirs in zip(learner.state.states, done.states, strict=True):
         for part, other in zip(ours, theirs, strict=True):

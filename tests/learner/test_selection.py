@@ -8,6 +8,7 @@ import torch
 from small_learners import datasets, pictures, same, small
 
 from bayspike.continual.coresets import Selection, draw_coreset
+from bayspike.continual.protocol import StreamConfig
 from bayspike.errors import UserError
 from bayspike.learner import Learner
 from bayspike.learner.tasks import hold_back
@@ -67,6 +68,11 @@ def test_a_file_that_does_not_say_goes_on_at_random(tmp_path: Path) -> None:
     for each in (learner, old):
         each.learn(*pictures("cd", 12))
     assert same(learner.state, old.state)
+
+
+def test_medoids_are_stored_where_nothing_is_said_and_the_protocol_draws_as_the_paper_does() -> None:
+    assert small().state.recipe.training.coreset_selection == "medoids"
+    assert StreamConfig().coreset_selection == "random"
 
 
 def test_another_way_to_choose_is_refused() -> None:

@@ -9,9 +9,11 @@ import pytest
 import torch
 from small_live import ONE, SEVEN, TIME, camera_learner, digit, drawn, small_learner
 
+from bayspike.continual import draw_coreset
 from bayspike.data.delays import Silence
 from bayspike.errors import UserError
 from bayspike.learner import Learner, birth
+from bayspike.learner.tasks import hold_back
 from bayspike.live.beginner import beginner, is_beginner, unseen
 from bayspike.live.chip import chip_archive
 from bayspike.live.drawing import MOST_POINTS, picture_of_strokes
@@ -27,6 +29,7 @@ from bayspike.live.showing import neuron_message
 from bayspike.live.stream import steps_of
 from bayspike.predict.calibration import even_checkpoints
 from bayspike.predict.conformal import calibrate_early_stopping
+from bayspike.seeds import generator_for
 from bayspike.storage.sealed import seal
 
 
@@ -128,6 +131,19 @@ def test_a_lesson_is_learnt_and_the_past_is_judged(moment, settings, sevens):
     assert set(after.marks) == {OWN, "sgd", "sgd-replay"}
     assert len(after.state.stored[-1]) == 5  # all but the one held back
     assert after.state.recipe == moment.state.recipe
+
+
+def test_of_a_long_lesson_the_medoids_are_stored_for_the_rival_as_well(moment, settings):
+    """Fifty of sixty, but for those held back."""
+    given = [drawn(digit(label, place)) for label in (7, 9) for place in range(30)]
+    words = ["7"] * 30 + ["9"] * 30
+    after, recipe, number = teach(moment, given, words, settings), moment.state.recipe, len(moment.state.tasks)
+    samples = recipe.encoding.samples(np.stack([each.values for each in given]), torch.tensor([4] * 30 + [5] * 30))
+    learnt = samples.subset(hold_back(recipe, samples.labels, number)[1])
+    kept = draw_coreset(learnt, 50 / 60, "medoids", generator_for(recipe.seed, "coreset", number))
+    assert 0 < len(kept) < len(learnt)
+    for each in (after.state, after.rivals["sgd-replay"]):
+        assert torch.equal(each.stored[-1].values, learnt.values[kept])
 
 
 def test_plain_sgd_had_the_same_lesson_and_forgets_more(moment, settings):

@@ -78,9 +78,9 @@ class Learner:
             epochs: how often a task is shown; by default once, and a small task more often.
             batch: examples of a mini-batch.
             coreset_share: share of every class of a task that is stored and shown again.
-            coreset_selection: which examples these are: `random` ones, as in the paper; by their spike rates `medoids`,
-                which leave every example of the class near a stored one; by `herding` those whose mean is nearest to
-                that of the class; or a `reservoir`, drawn from all classes at once.
+            coreset_selection: which examples these are: by their spike rates `medoids`, which leave every example of
+                the class near a stored one; `random` ones, as in the paper; by `herding` those whose mean is nearest
+                to that of the class; or a `reservoir`, drawn from all classes at once.
             augment_stored: how stored pictures or events are changed each time they are shown again, for instance
                 `"shift=1"`, by up to a pixel: a few of them are soon known by heart, and this is worth more than most.
             members: networks of the committee.
