@@ -231,14 +231,14 @@ CONTROLS = {
 }
 
 
-def controls(summary: dict[str, Any]) -> str:
+def controls(summary: dict[str, Any], judged: str = "controls") -> str:
     """Every learner beside its controls."""
     head = ["method", "spread", "accuracy %", "ECE", "NLL", "foreign, by mutual information", "foreign, by entropy"]
     head += ["foreign, by discord", "foreign, by the inputs alone"]
     lines = []
     for label, entry in summary["methods"].items():
         for name, shown in CONTROLS.items():
-            found = (entry.get("controls") or {}).get(name)
+            found = (entry.get(judged) or {}).get(name)
             if found:
                 lines.append(
                     [
@@ -256,6 +256,11 @@ def controls(summary: dict[str, Any]) -> str:
     if not lines:
         return "No controls were judged: `bayspike evaluate RUN --controls --keep` does so, then copy its summary.json."
     return without_empty_columns(head, lines)
+
+
+def controls_gathered(summary: dict[str, Any]) -> str:
+    """The same where steps are gathered otherwise than by the mean, each scaled by a temperature of its own."""
+    return controls(summary, "controls_gathered")
 
 
 def pruning(summary: dict[str, Any]) -> str:
@@ -374,6 +379,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "memory-controls": memory_controls,
     "memory-paired": memory_paired,
     "memory": memory,
+    "controls-gathered": controls_gathered,
     "controls": controls,
     "pruning": pruning,
     "scores": scores,

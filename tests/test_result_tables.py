@@ -41,6 +41,9 @@ def test_controls_stand_below_what_was_learnt() -> None:
     assert lines[3] == "| bayes | zero | 80.00 ± 1.00 | 0.1000 ± 0.0100 | 0.500 ± 0.010 |  | 0.700 ± 0.010 |"
     assert [line.split(" | ")[1] for line in lines[4:]] == ["a point", "its best noise"]
     assert "--controls --keep" in tables.controls({"methods": {"old": {}}})
+    otherwise = {"methods": {"bayes": {"controls": None, "controls_gathered": summary["methods"]["bayes"]["controls"]}}}
+    assert tables.controls_gathered(otherwise).splitlines()[2:] == lines[2:4]
+    assert "--controls --keep" in tables.controls_gathered(summary)
 
 
 def test_a_column_for_every_share_and_a_row_for_every_order() -> None:

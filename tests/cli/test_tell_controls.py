@@ -208,3 +208,18 @@ def test_a_run_keeps_its_controls_and_its_spread(run: Path) -> None:
     with np.load(run / "results" / "sgd-seed0.npz", allow_pickle=False) as arrays:
         assert not arrays["spread"].any()
         assert "precision" not in arrays
+
+
+def test_controls_of_a_run_that_gathers_otherwise_stand_that_way_too(run: Path, tmp_path: Path) -> None:
+    out, gathers = tmp_path / "gathered", ["--gather", "weighted", "--held-back", "2"]
+    assert main(["run", "digits", "--method", "bayes", "sgd", "--out", str(out), *TINY, *gathers]) == 0
+    for label, spreads in (("bayes", {"learnt", *CONTROLS}), ("sgd", {"point", "noise"})):
+        plain, found = (
+            json.loads((out / "summary.json").read_text("utf-8"))["methods"][label][kind]
+            for kind in ("controls", "controls_gathered")
+        )
+        assert set(plain) == set(found) == spreads
+        assert all(found[name]["nll"]["mean"] != plain[name]["nll"]["mean"] for name in spreads)
+    assert "bayes, weighted, scaled" in (out / "report.html").read_text("utf-8")
+    before = json.loads((run / "summary.json").read_text("utf-8"))["methods"]["bayes"]
+    assert before["controls_gathered"] is None

@@ -13,8 +13,9 @@ from bayspike.errors import UserError
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Gaussian, Point, variance_of
 from bayspike.predict.controls import CONTROLS, NOISES, control, judge_controls, noisy, trace_power
 from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.predict.temperature import Temperature
 from bayspike.seeds import generator_for
-from bayspike.spiking.network import NetworkConfig, build
+from bayspike.spiking.network import NetworkConfig, build, unroll
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -150,6 +151,33 @@ def test_that_noise_is_best_on_the_held_out_examples_and_not_on_the_others(struc
     found = judge_controls(network, [weights], own, None, held_out, members=4)["noise"]  # type: ignore[arg-type]
     assert found.about.startswith(f"{best:g} of")
     assert found.nll == pytest.approx(by_own[best], rel=1e-4)
+
+
+def test_controls_gather_and_are_scaled_as_asked(structured: dict[str, object]) -> None:
+    """By hand: every step's logarithms added up, the members' mean, raised to 1/T; each committee asked for its own T."""
+    asked = []
+
+    def calibrate(committee: Committee) -> Temperature:
+        asked.append(committee)
+        return Temperature(5.0 * len(asked), 1, 0.0, 0.0)
+
+    rest = {name: value for name, value in structured.items() if name != "foreign"}
+    found = judge_controls(**rest, foreign=None, members=4, gather="logits", calibrate=calibrate)  # type: ignore[arg-type]
+    assert [committee.members for committee in asked] == [4, 4, 4, 4, 1]
+    own = structured["own"]
+    spikes = own.spikes(torch.arange(len(own)), generator()).float()  # type: ignore[attr-defined, arg-type]
+    right = np.arange(len(own)), own.labels.numpy()  # type: ignore[attr-defined, arg-type]
+    for number, (name, committee) in enumerate(zip(found, asked, strict=True)):
+        answers = []
+        for weights in committee.weights[0]:
+            (fired,) = unroll(committee.network, spikes, [weights])
+            logits = fired.double() @ committee.network.layers[0].readout.double().T
+            # the first step of one layer cannot know of the signal
+            each = torch.log_softmax(logits[1:], dim=-1).clamp_min(np.log(1e-9)).mean(dim=0)
+            answers.append(torch.softmax(each, dim=-1))
+        scaled = (torch.stack(answers).mean(dim=0) ** (1 / (5 * (number + 1)))).numpy()
+        by_hand = -np.log((scaled / scaled.sum(axis=1, keepdims=True))[right]).mean()
+        assert found[name].nll == pytest.approx(by_hand, rel=1e-4), name
 
 
 def test_unknown_controls_are_refused() -> None:

@@ -25,13 +25,16 @@ from bayspike.errors import UserError
 from bayspike.kernels import Kernels
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.posteriors.distributions import Bernoulli, BinaryPoint, Gaussian, Point, Posterior, variance_of
+from bayspike.predict.gathering import Gather
 from bayspike.predict.predictors import Committee, predict_samples
 from bayspike.predict.surprise import InputRates
+from bayspike.predict.temperature import Temperature
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import Network, Weights, network_step
 
 CONTROLS = ("constant", "permuted", "matched", "zero")
 NOISES = (0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0, 1.5)  # in root mean squares of a layer's weights
+Calibrate = Callable[[Committee], Temperature | None]  # each committee's own, from examples that are not judged
 FLIPS = (0.0025, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16)  # shares of ±1 weights that change sign
 POWER_EXAMPLES = 256
 
@@ -109,14 +112,17 @@ def judge_controls(
     members: int = 10,
     seed: int = 0,
     kernels: Kernels = "plain",
+    gather: Gather = "mean",
+    calibrate: Calibrate | None = None,
 ) -> dict[str, ControlScores]:
     """The committee as `learnt` (or the point) and its controls, on the same inputs and from the same draws.
 
     `held_out` serves to choose a point's noise, to measure the traces and to learn the rates of inputs; it must not
-    share examples with `own`.
+    share examples with `own`. All `gather` alike; `calibrate` gives each of them a temperature of its own.
     """
     spread = any(bool((variance_of(each) > 0).any()) for each in posteriors)
-    judge = _judge(network, own, foreign, members, seed, kernels)
+    way = _Way(network, members, seed, kernels, gather, calibrate)
+    judge = _judge(way, own, foreign)
     by_inputs = None if foreign is None else _by_inputs(own, foreign, held_out, seed)
     found = {"learnt" if spread else "point": judge(posteriors)._replace(auroc_inputs=by_inputs)}
     if spread:
@@ -126,7 +132,7 @@ def judge_controls(
             changed = [control(name, each, part, generator) for each, part in zip(posteriors, power, strict=True)]
             found[name] = judge(changed)
         return found
-    trial = _judge(network, held_out, None, members, seed, kernels)
+    trial = _judge(way, held_out, None)
     binary = any(isinstance(each, BinaryPoint) for each in posteriors)
     sizes = FLIPS if binary else NOISES
     best = min(sizes, key=lambda size: trial([noisy(each, size) for each in posteriors]).nll)
@@ -135,14 +141,26 @@ def judge_controls(
     return found
 
 
-def _judge(
-    network: Network, own: Samples, foreign: Samples | None, members: int, seed: int, kernels: Kernels
-) -> Callable[[Sequence[Posterior]], ControlScores]:
+class _Way(NamedTuple):
+    """How every committee is drawn and asked."""
+
+    network: Network
+    members: int
+    seed: int
+    kernels: Kernels
+    gather: Gather
+    calibrate: Calibrate | None
+
+
+def _judge(way: _Way, own: Samples, foreign: Samples | None) -> Callable[[Sequence[Posterior]], ControlScores]:
     def judge(posteriors: Sequence[Posterior]) -> ControlScores:
         certain = not any(bool((variance_of(each) > 0).any()) for each in posteriors)
-        generator = generator_for(seed, "committee")
-        committee = Committee.draw(network, posteriors, 1 if certain else members, generator=generator, kernels=kernels)
-        done = list(_answers(committee, [own] if foreign is None else [own, foreign], seed))
+        committee = Committee.draw(
+            way.network, posteriors, 1 if certain else way.members,
+            generator=generator_for(way.seed, "committee"), gather=way.gather, kernels=way.kernels,
+        )  # fmt: skip
+        temperature = None if way.calibrate is None else way.calibrate(committee)
+        done = list(_answers(committee, [own] if foreign is None else [own, foreign], way.seed, temperature))
         final, kept, apart = done[0]
         by_members = by_entropy = by_discord = None
         if foreign is not None:
@@ -164,10 +182,12 @@ def _by_inputs(own: Samples, foreign: Samples, held_out: Samples, seed: int) -> 
 
 
 def _answers(
-    committee: Committee, parts: Sequence[Samples], seed: int
+    committee: Committee, parts: Sequence[Samples], seed: int, temperature: Temperature | None
 ) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
-    """Final probabilities, members, and the discord of several of them."""
+    """Final probabilities, scaled if there is a temperature; members as they are; the discord of several of them."""
     for number, part in enumerate(parts):
         done = predict_samples(committee, part, generator_for(seed, "controls", number), over_time=False)
         assert done.members is not None
-        yield done.probabilities[-1].cpu(), done.members.cpu(), None if done.discord is None else done.discord.cpu()
+        final = done.probabilities[-1].cpu()
+        final = final if temperature is None else temperature.apply(final)
+        yield final, done.members.cpu(), None if done.discord is None else done.discord.cpu()

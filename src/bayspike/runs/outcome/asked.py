@@ -4,7 +4,8 @@ Controls are part of every result; both can be asked for later (`bayspike evalua
 What was asked for is kept beside the results, in `asked/<job>.json`, sealed like them, and wins over what a result has.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -15,10 +16,11 @@ from bayspike.data.base import Dataset
 from bayspike.posteriors.distributions import Gaussian, Posterior
 from bayspike.posteriors.pruning import Criterion, prune
 from bayspike.predict.by_name import make_predictor
-from bayspike.predict.controls import judge_controls
-from bayspike.predict.predictors import predict_samples
+from bayspike.predict.controls import ControlScores, judge_controls
+from bayspike.predict.predictors import Committee, predict_samples
+from bayspike.predict.temperature import Temperature
 from bayspike.runs.directory import RunDirectory
-from bayspike.runs.outcome.examination import committee_generator
+from bayspike.runs.outcome.examination import committee_generator, held_back_temperature
 from bayspike.runs.outcome.shapes import ASKED, check_shape
 from bayspike.runs.plan.config import RunConfig
 from bayspike.runs.plan.prepare import stratified, stratified_indices
@@ -33,7 +35,11 @@ PRUNING_EXAMPLES = 2000  # of all tasks together
 def controls_of(
     config: RunConfig, network: Network, learnt: Sequence[Posterior], stream: Stream, dataset: Dataset, seed: int
 ) -> dict[str, Any] | None:
-    """The posterior beside its controls, on some test examples; as many others serve to choose what must be chosen."""
+    """The posterior beside its controls, on some test examples; as many others serve to choose what must be chosen.
+
+    By the paper's plain mean; and, where the run gathers otherwise, that way as well, with a temperature for each from
+    what is held back.
+    """
     count = config.judging.control_examples
     everything = Concatenated(tuple(task.test for task in stream.judges))
     if count == 0 or len(everything) < 2:
@@ -42,8 +48,19 @@ def controls_of(
     chosen = chosen[torch.randperm(len(chosen), generator=generator_for(config.data.seed, "controls"))]
     foreign = None if dataset.foreign is None else stratified(dataset.foreign, count, config.data.seed, "foreign")
     own, held_out = everything.subset(chosen[: len(chosen) // 2]), everything.subset(chosen[len(chosen) // 2 :])
-    found = judge_controls(network, learnt, own, foreign, held_out, members=config.judging.members, seed=seed)
-    return {"examples": len(own), "scores": {name: scores._asdict() for name, scores in found.items()}}
+    ask = partial(judge_controls, network, learnt, own, foreign, held_out, members=config.judging.members, seed=seed)
+    result: dict[str, Any] = {"examples": len(own), "scores": _plain(ask())}
+    if (gather := config.judging.gather) != "mean":
+
+        def calibrate(committee: Committee) -> Temperature | None:
+            return held_back_temperature(committee, dataset, seed, stream.judges[-1])
+
+        result["gathered"] = {"gather": gather, "scores": _plain(ask(gather=gather, calibrate=calibrate))}
+    return result
+
+
+def _plain(found: Mapping[str, ControlScores]) -> dict[str, Any]:
+    return {name: scores._asdict() for name, scores in found.items()}
 
 
 def pruning_of(

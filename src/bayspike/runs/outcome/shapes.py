@@ -27,7 +27,8 @@ DRAWN = {  # what figures need of a result
     "final": {str: {"overall": SCORES, "per_task": [SCORES]}}, "accuracy_matrix": {str: [[NUMBER]]},
     "ood": ({str: {"auroc": {"confidence": NUMBER, str: NUMBER}}}, None),
 }  # fmt: skip
-CONTROLLED = {"scores": {str: {"about": str, str: NUMBER}}}
+BY_SPREAD = {str: {"about": str, str: NUMBER}}
+CONTROLLED = {"scores": BY_SPREAD, "gathered": ({"gather": str, "scores": BY_SPREAD}, None)}
 PRUNED = {"examples": int, "rows": [{"pruned": float, "by": str, **SCORES}]}
 ASKED = {"controls": (CONTROLLED, None), "pruning": (PRUNED, None)}
 RESULT = {

@@ -126,7 +126,8 @@ def _method(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "chip": _chip(results),
         "ood_auroc": _ood(results, headline),
         "warnings": list(dict.fromkeys(each["sentence"] for one in results for each in one.get("warnings", []))),
-        "controls": _controls(results),
+        "controls": _controls([each["controls"] for each in results]),
+        "controls_gathered": _controls([(each["controls"] or {}).get("gathered") for each in results]),
         "pruning": _pruning(results),
     }
     if len(first["task_names"]) > LAST:
@@ -186,9 +187,8 @@ def _chip(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
     }
 
 
-def _controls(results: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+def _controls(found: Sequence[Mapping[str, Any] | None]) -> dict[str, Any] | None:
     """The committee (or the point) beside its controls; each measure over the seeds, with every seed's own value."""
-    found = [each["controls"] for each in results]  # a result of version 0.1 has none
     if not all(found):
         return None
     tables: list[Mapping[str, Mapping[str, Any]]] = [each["scores"] for each in found if each]
