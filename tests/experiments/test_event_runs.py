@@ -81,6 +81,19 @@ def test_the_answers_of_every_tasks_end_are_calibrated(run: Path) -> None:
     assert [each["overall"]["ece"] for each in mine] != [each["overall"]["ece"] for each in plain]
 
 
+def test_a_runs_learner_is_calibrated_by_recordings_longer_than_what_it_learns_from(run: Path, tmp_path: Path) -> None:
+    """Pieces of five steps are learnt, eleven whole recordings of fifteen were held back: the run's own temperature."""
+    learner = Learner.load(run / "models" / "bayes-seed0.bayspike")
+    assert [part.time for part in learner.state.held_back] == [15]
+    stored = read(run / "results" / "bayes-seed0.json")["gathered"]["temperature"]
+    for each in (learner, Learner.load(learner.save(tmp_path / "again.bayspike"))):
+        calibration = each.state.calibration
+        assert calibration is not None
+        assert calibration.temperature is not None
+        assert calibration.temperature.value == pytest.approx(stored["value"])
+        assert calibration.examples == stored["examples"] == 11
+
+
 def test_evaluate_and_predict_gather_as_the_run_did(
     run: Path, gestures: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,8 +177,9 @@ def calibrate(state: LearnerState, with_temperature: bool = False) -> LearnerSta
     done = [predict_samples(committee, part, generator, keep_members="all") for part in state.held_back]
     rule = None
     if examples >= enough(state.recipe.false_alarm):
-        members = torch.cat([each.members for each in done if each.members is not None], dim=2)
-        apart = [each.discord for each in done if each.discord is not None]
+        longest = max(part.time for part in state.held_back)
+        members = torch.cat([_lasting(each.members, longest, 1) for each in done if each.members is not None], dim=2)
+        apart = [_lasting(each.discord, longest, 0) for each in done if each.discord is not None]
         discord = torch.cat(apart, dim=1) if apart else None
         rule = calibrate_foreign(members, state.recipe.false_alarm, state.recipe.foreign_score, discord)
     temperature: Temperature | None = None
@@ -187,6 +188,12 @@ def calibrate(state: LearnerState, with_temperature: bool = False) -> LearnerSta
         require(len(state.classes) > 1, "a temperature needs two classes at least.")
         temperature = fit_temperature(finals, torch.cat([part.labels for part in state.held_back]))
     return replace(state, calibration=Calibration(rule, examples, temperature))
+
+
+def _lasting(said: Tensor, time: int, dim: int) -> Tensor:
+    """What was said at every step of a shorter signal, its last word held until `time`."""
+    held = said.narrow(dim, said.shape[dim] - 1, 1)
+    return torch.cat([said, *[held] * (time - said.shape[dim])], dim=dim)
 
 
 def enough(false_alarm: float) -> int:

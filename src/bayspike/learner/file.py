@@ -17,8 +17,8 @@ from bayspike.continual.methods import METHODS, build_rule, describe_rule
 from bayspike.continual.protocol import StreamConfig
 from bayspike.data.base import CoordinateSamples, SpikeSamples, StaticSamples
 from bayspike.data.encoders import PopulationCode
-from bayspike.errors import UserError, require
-from bayspike.learner.encoding import Encoding
+from bayspike.errors import UserError, require, require_range
+from bayspike.learner.encoding import LONGEST, Encoding
 from bayspike.learner.examples import Plain, check_name
 from bayspike.learner.state import Calibration, LearnerState, Recipe
 from bayspike.predict.temperature import Temperature
@@ -129,6 +129,10 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
     given = {name: coerce(settings[name], hints[name], name) for name in settings}
     recipe = Recipe(network, encoding, rule, training, **given)
     size = len(classes)
+    held_back = tuple(
+        _unpack_samples(each, f"held_back.{k}", left, encoding, size, any_time=True)
+        for k, each in _listed(about, "held_back")
+    )
     state = LearnerState(
         recipe=recipe,
         classes=classes,
@@ -138,9 +142,7 @@ def unpack_state(about: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Lea
             _unpack_samples(each, f"stored.{k}", left, encoding, size) for k, each in _listed(about, "stored")
         ),
         online=None if about["online"] is None else _unpack_samples(about["online"], "online", left, encoding, size),
-        held_back=tuple(
-            _unpack_samples(each, f"held_back.{k}", left, encoding, size) for k, each in _listed(about, "held_back")
-        ),
+        held_back=held_back,
         seen=coerce(about["seen"], tuple[int, ...], "seen"),
         seen_alone=coerce(about["seen_alone"], tuple[int, ...], "seen_alone"),
         **{name: coerce(about[name], int, name) for name in _COUNTERS},
@@ -226,8 +228,15 @@ def _pack_samples(samples: Plain, place: str, tensors: dict[str, Tensor]) -> dic
 
 
 def _unpack_samples(
-    about: Mapping[str, Any], place: str, tensors: dict[str, Tensor], encoding: Encoding, classes: int
+    about: Mapping[str, Any],
+    place: str,
+    tensors: dict[str, Tensor],
+    encoding: Encoding,
+    classes: int,
+    *,
+    any_time: bool = False,
 ) -> Plain:
+    """`any_time`: spike trains may have a length of their own."""
     labels, examples, time = tensors.pop(f"{place}.labels"), tensors.pop(f"{place}.examples"), encoding.time
     samples: Plain
     if about["kind"] == "population":
@@ -235,6 +244,9 @@ def _unpack_samples(
         require(examples.dtype == torch.float32, f"{place} must hold float32 coordinates.")
         samples = CoordinateSamples(examples, labels, time, code)
     elif about["kind"] == "spikes":
+        if any_time and examples.ndim == 3:
+            time = examples.shape[1]
+            require_range(f"the time of {place}", time, 1, LONGEST)
         samples = SpikeSamples(examples, labels, time, encoding.inputs)
     else:
         samples = StaticSamples(examples, labels, time, about["kind"])
@@ -250,7 +262,8 @@ def _unpack_calibration(about: Any, tensors: dict[str, Tensor], encoding: Encodi
     foreign = None
     if about["score"] is not None:
         thresholds = tensors.pop("calibration.thresholds")
-        require(len(thresholds) == encoding.time, "its calibration does not fit its time-steps.")
+        # what was held back may last longer than what is learnt
+        require(encoding.time <= len(thresholds) <= LONGEST, "its calibration does not fit its time-steps.")
         foreign = ForeignRule(about["score"], thresholds)
     scalar = about["temperature"]
     temperature = None if scalar is None else from_plain(Temperature, scalar, "temperature")

@@ -7,7 +7,7 @@ import torch
 
 from bayspike.continual.protocol import Progress, StreamConfig, coreset_samples
 from bayspike.continual.tasks import Stream
-from bayspike.data.base import Dataset
+from bayspike.data.base import Dataset, SpikeSamples
 from bayspike.learner.answers import calibrate
 from bayspike.learner.encoding import encoding_of
 from bayspike.learner.examples import Plain, standing_alone
@@ -31,7 +31,8 @@ def learner_of_stream(
 ) -> LearnerState:
     """What `run_stream` left behind, as a learner with the stored examples themselves.
 
-    Examples that the data set held back calibrate it, if they are as long as those it learns from.
+    Examples that the data set held back calibrate it. Spike trains may last longer than those it learns from, as whole
+    recordings do where pieces of recordings are learnt; of other kinds those that do not fit are left aside.
     """
     encoding = encoding_of(stream.tasks[0].train, dataset.sample_shape)
     done = stream.tasks[: progress.task]
@@ -48,8 +49,9 @@ def learner_of_stream(
     )
     kept = dataset.held_back
     held_back: tuple[Plain, ...] = ()
-    if kept is not None and kept.time == encoding.time:
-        held_back = (standing_alone(kept, generator_for(config.seed, "held back")),)
+    if kept is not None:
+        alone = standing_alone(kept, generator_for(config.seed, "held back"))
+        held_back = (alone,) if isinstance(alone, SpikeSamples) or alone.time == encoding.time else ()
     learner = LearnerState(
         recipe=Recipe(network, encoding, rule, config, epochs=config.epochs, members=members, gather=gather),
         classes=dataset.classes,
