@@ -141,6 +141,10 @@ def test_gestures_never_taught_are_the_foreign_ones(tmp_path):
     assert set(data.train.labels.tolist()) == set(data.test.labels.tolist()) == {0, 10}
     assert data.foreign.labels.tolist() == [3, 3]
     assert data.foreign_about == "gestures never taught: right arm clockwise"
+    # with a light left out of it, too: neither known people nor that light are among the foreign ones
+    light = dvs_gesture.load(root=tmp_path, foreign_light="lab", foreign_users="all", untaught=[3], test_time=75)
+    assert light.foreign.labels.tolist() == [3]
+    assert len(light.test) == 2
     with pytest.raises(UserError, match="untaught must name gestures"):
         dvs_gesture.load(root=tmp_path, untaught=[11])
     alone = catalogue.load("dvs_gesture", root=tmp_path, foreign_light=None, untaught=3, test_time=75)

@@ -79,7 +79,8 @@ def load(
     delays: ages, in bins, at which every input is seen. A piece from within a recording has a past to show.
     foreign_light: kept out of training; its recordings are the foreign inputs, those of users who test or, with
     `foreign_users="all"`, of all: known people in an unknown light. "none": every light is taught.
-    untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test are the foreign inputs.
+    untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test, in the lights they test
+    in, are the foreign inputs, in place of the foreign light's.
     held_back_users: so many of the users who train, the last ones, are not learnt from but kept for calibration.
     validation: settings are to be chosen; three users who train take the place of those who test, the last three or,
     by `fold` 1 to 5, others.
@@ -128,8 +129,8 @@ def load(
     assert train is not None
     assert test is not None
     held_back = read("held back", whole, taught)
-    parts["never taught"] = [*parts["test"], *(parts["foreign"] if foreign_light != "none" else [])]
-    other = read("never taught", whole, set(untaught)) if untaught else read("foreign", whole, taught)
+    # of the same people in the same lights as those that judge: nothing but the gesture may be foreign
+    other = read("test", whole, set(untaught)) if untaught else read("foreign", whole, taught)
     found = [each for each in (train, test, held_back, other) if each is not None]
     merged = not any(each.two_polarities for each in found)
     planes = 1 if merged else 2
