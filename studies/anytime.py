@@ -8,7 +8,8 @@ in the run, with a temperature) reaches a level, the level being the lowest that
 the first checkpoint at which a conformal set of promise 90 % holds a single class; and never. Temperature and level
 come from the examples that the run held back, and all test examples judge; in a run without any, from one half of the
 test examples, and the other half judges. The promise of a set asks for more examples than are held back: sets are
-always calibrated on one half of the test examples and judged on the other. The energy is that of a Loihi chip by its
+always calibrated on one half of the test examples and judged on the other; what is said when a set stops is judged, too,
+and at every checkpoint how many sets hold the right class and how many signals have stopped. The energy is that of a Loihi chip by its
 published figures, for what was simulated up to the stop (members times as much for a committee).
 """
 
@@ -30,9 +31,10 @@ from bayspike.figures.style import new_sheet, plot_line, series_style, styled
 from bayspike.metrics import accuracy, ece
 from bayspike.predict.by_name import make_predictor
 from bayspike.predict.calibration import even_checkpoints, fit_sets, halves, judge_sets
+from bayspike.predict.conformal import EarlyStopping, coverage
 from bayspike.predict.gathering import Gather
 from bayspike.predict.predictors import predict_samples
-from bayspike.predict.temperature import fit_temperature
+from bayspike.predict.temperature import Temperature, fit_temperature
 from bayspike.runs.models import Model, load_model
 from bayspike.runs.outcome.chip import energy_spent
 from bayspike.runs.outcome.examination import committee_generator
@@ -147,19 +149,38 @@ def judged(model: Model, data: Dataset) -> dict[str, Any]:
     }  # fmt: skip
     points = even_checkpoints(test.time, PROMISE, len(first), first=max(1, test.time // 5))
     sets = fit_sets(every.said[:, first], every.labels[first], points, PROMISE)
-    decided = sets.decide(every.said[:, second])
-    fared = judge_sets(sets, every.said[:, second], every.labels[second])
-    found["conformal"] = {
-        **fared._asdict(), "joules": float(joules[decided.stopped_at - 1].mean()), "examples": len(second),
-    }  # fmt: skip
+    found["conformal"] = by_sets(sets, every.of(second), scale) | {"examples": len(second)}
+    stops = sets.decide(every.said[:, second]).stopped_at
+    found["conformal"]["joules"] = float(joules[stops - 1].mean())
     return found
+
+
+def by_sets(sets: EarlyStopping, judging: Answers, scale: Temperature) -> dict[str, Any]:
+    """How stopping by sets fares: in the end, what is said at the stop, and how far it is at every checkpoint."""
+    said, told = judging
+    stops = sets.decide(said).stopped_at
+    at_stop = scale.apply(said[stops - 1, torch.arange(len(told))])
+    held = sets.sets(said)  # (checkpoints, examples, classes)
+    times = torch.tensor(sets.checkpoints)
+    return {
+        **judge_sets(sets, said, told)._asdict(),
+        "accuracy": float(accuracy(at_stop, told)),
+        "ece": float(ece(at_stop, told)),
+        "course": {
+            "step": list(sets.checkpoints),
+            "coverage": coverage(held, told).tolist(),
+            "size": held.sum(-1).double().mean(-1).tolist(),
+            "stopped": (stops <= times.unsqueeze(1)).double().mean(1).tolist(),
+            "mean_stop": torch.minimum(stops, times.unsqueeze(1)).double().mean(1).tolist(),
+        },
+    }
 
 
 @styled
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Accuracy and calibration against time, and accuracy against the mean time of the decision."""
-    sheet = new_sheet(10.0, 3.0)
-    over_time, calibration, stopping = sheet.subplots(1, 3)
+    sheet = new_sheet(10.0, 6.0)
+    (over_time, calibration), (stopping, promised) = sheet.subplots(2, 2)
     for number, of in enumerate(grouped(rows).values()):
         style, label = series_style(number), of[0]["label"]
         steps = np.arange(1, of[0]["time"] + 1)
@@ -169,6 +190,16 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
         trade = np.mean([row["trade"] for row in of], axis=0)
         plot_line(stopping, trade[:, 1], trade[:, 2], style, f"{label}: each when sure")
         stopping.plot(steps, course["accuracy"], color=style.colour, linewidth=0.7, label=f"{label}: all at that step")
+        sets = [row["conformal"]["course"] for row in of if "course" in row["conformal"]]
+        if sets:
+            points, covered, stopped = (
+                np.mean([each[name] for each in sets], axis=0) for name in ("step", "coverage", "stopped")
+            )
+            plot_line(promised, points, covered, style, f"{label}: the set holds the right class")
+            promised.plot(points, stopped, color=style.colour, linewidth=0.7, label=f"{label}: has stopped")
+    promised.axhline(PROMISE, color="grey", linewidth=0.7, linestyle=":")
+    promised.set(xlabel="time-step", ylabel="share of the signals", ylim=(0, 1.02))
+    promised.legend()
     over_time.set(xlabel="time-step", ylabel="accuracy")
     calibration.set(xlabel="time-step", ylabel="ECE", ylim=(0, None))
     stopping.set(xlabel="mean time-step of the decision", ylabel="accuracy")
@@ -198,11 +229,14 @@ def table(rows: list[dict[str, Any]]) -> str:
         "",
         "Sets of promise 90 %, calibrated on one half of the test examples and judged on the other:",
         "",
-        "| experiment | learner | coverage % | classes in a set | of one class % | mean step | µJ |",
-        "|" + "---|" * 7,
+        "| experiment | learner | coverage % | classes in a set | of one class % | accuracy % | ECE | mean step | µJ |",
+        "|" + "---|" * 9,
     ]
     for (experiment, label), of in grouped(rows).items():
-        names = (("coverage", 100, 1), ("size", 1, 2), ("single", 100, 1), ("stopped_at", 1, 1), ("joules", 1e6, 1))
+        names = (
+            ("coverage", 100, 1), ("size", 1, 2), ("single", 100, 1), ("accuracy", 100, 1), ("ece", 1, 3),
+            ("stopped_at", 1, 1), ("joules", 1e6, 1),
+        )  # fmt: skip
         cells = [across(of, "conformal", *each) for each in names]
         lines.append(f"| {experiment} | {label} | {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -11,6 +11,8 @@ import torch
 
 from bayspike.cli import main
 from bayspike.cli.models import load_data_of
+from bayspike.predict.conformal import EarlyStopping
+from bayspike.predict.temperature import Temperature
 from bayspike.runs.models import Model, load_model
 
 TINY = ["--hidden", "20", "--time", "10", "--train-examples", "300", "--test-examples", "100", "--members", "2",
@@ -68,6 +70,25 @@ def test_the_level_is_the_lowest_that_costs_no_more_than_a_point() -> None:
     said = torch.tensor([[[0.2, 0.8]] * 10, [[0.95, 0.05]] * 10])
     level = anytime.lowest_level(anytime.Answers(said, torch.zeros(10, dtype=torch.long)))
     assert level == min(each for each in anytime.LEVELS.tolist() if each > 0.8)
+
+
+def test_sets_are_followed_from_checkpoint_to_checkpoint() -> None:
+    """By hand: four signals, two classes, checkpoints at steps 1 and 3; a set holds what has at least 0.3."""
+    sure, torn, wrong = [0.9, 0.1], [0.5, 0.5], [0.2, 0.8]
+    said = torch.tensor([[sure, torn, wrong, torn], [torn] * 4, [sure, sure, sure, torn]])
+    sets = EarlyStopping((1, 3), torch.full((2, 2), 0.7), 0.1, class_conditional=False)
+    found = anytime.by_sets(sets, anytime.Answers(said, torch.zeros(4, dtype=torch.long)), Temperature(1.0, 1, 0, 0))
+    assert found["course"]["step"] == [1, 3]
+    assert found["course"]["stopped"] == [0.5, 1.0]  # the first and the third at once, the others at the end
+    assert found["course"]["mean_stop"] == [1.0, 2.0]
+    assert found["course"]["coverage"] == [0.75, 0.75]  # the third has lost the right class for good
+    assert found["course"]["size"] == [
+        1.5,
+        1.0,
+    ]  # in the end nothing is left of the third: what it kept became unlikely
+    assert found["accuracy"] == pytest.approx(0.75)
+    assert found["ece"] == pytest.approx((0.1 + 0.1 + 0.8 + 0.5) / 4, abs=0.5)
+    assert found["stopped_at"] == 2.0
 
 
 def test_what_the_file_has_is_not_judged_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
