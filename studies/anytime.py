@@ -8,9 +8,9 @@ in the run, with a temperature) reaches a level, the level being the lowest that
 the first checkpoint at which a conformal set of promise 90 % holds a single class; and never. Temperature and level
 come from the examples that the run held back, and all test examples judge; in a run without any, from one half of the
 test examples, and the other half judges. The promise of a set asks for more examples than are held back: sets are
-always calibrated on one half of the test examples and judged on the other; what is said when a set stops is judged, too,
-and at every checkpoint how many sets hold the right class and how many signals have stopped. The energy is that of a Loihi chip by its
-published figures, for what was simulated up to the stop (members times as much for a committee).
+always calibrated on one half of the test examples and judged on the other; what is said when a set stops is judged,
+too, and at every checkpoint how many sets hold the right class and how many signals have stopped. The energy is that
+of a Loihi chip by its published figures, for what was simulated up to the stop (members times as much for a committee).
 """
 
 import argparse

@@ -4,6 +4,7 @@
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --stored 0 10 450 --seeds 3  # the test set
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py judge --train-examples 20000       # a smaller study of its own
     BAYSPIKE_DATA=… python studies/memory_split_mnist.py neighbours --stored 10 --learners ewc --seeds 3
+    BAYSPIKE_DATA=… python studies/memory_split_mnist.py tune --data fashion_mnist          # the same of garments
     python studies/memory_split_mnist.py draw                                               # the figure of the docs
 
 The same network (784→400, T = 50), read-out and number of trials for every learner, whose steps are annealed alike.
@@ -48,7 +49,7 @@ ANNEAL = 0.98  # of every learner's step, over each task
 # itself), EWC keeps weights, importance and anchor, of which the online variant's anchor is the weights, and a logit
 # says all of a ±1 synapse.
 NUMBERS = {"bayes": 2, "bayes-binary": 1, "ewc": 3, "ewc-online": 2, "sgd": 1, "coreset-only": 1}
-TUNE = RESULTS / "memory-tuning.jsonl"
+OTHER = {"mnist": "fashion_mnist", "fashion_mnist": "mnist"}  # what each does not know
 NAMES = ("learner", "rule", "stored", "seed", "images", "held_back")  # what tells two trials apart
 
 POINT = {"lr": 0.12, "init_scale": 3.0}
@@ -150,24 +151,29 @@ def trial(
     }
 
 
+def tuning_of(name: str) -> Path:
+    """The file of the small trials on a set of images."""
+    return RESULTS / ("memory-tuning.jsonl" if name == "mnist" else f"memory-tuning-{name.replace('_', '-')}.jsonl")
+
+
 @lru_cache(maxsize=1)
-def small(seed: int) -> tuple[Dataset, Dataset]:
+def small(seed: int, name: str = "mnist") -> tuple[Dataset, Dataset]:
     """1,000 images a class to learn from and 2,000 others to judge by, all of the training set."""
-    full = load("mnist", time=50)
+    full = load(name, time=50)
     rest, judged = stratified_split(full.train.labels, 200, seed=1)
     pool = full.train.subset(rest)
     _, kept = stratified_split(pool.labels, 1000, seed=2 + seed)
-    data = Dataset("mnist part", pool.subset(kept), full.train.subset(judged), full.classes, full.sample_shape)
-    return data, load("fashion_mnist", time=50)
+    data = Dataset(f"{name} part", pool.subset(kept), full.train.subset(judged), full.classes, full.sample_shape)
+    return data, load(OTHER[name], time=50)
 
 
 @lru_cache(maxsize=1)
-def whole(examples: int | None) -> tuple[Dataset, Dataset]:
+def whole(examples: int | None, name: str = "mnist") -> tuple[Dataset, Dataset]:
     """All training images but those that are held back, or so many of them; and the test set."""
-    full = load("mnist", time=50)
+    full = load(name, time=50)
     rest, held_back = stratified_split(full.train.labels, HELD_BACK // 10, seed=1)
     train = stratified(full.train.subset(rest), examples, 0, "--train-examples")
-    return replace(full, train=train, held_back=full.train.subset(held_back)), load("fashion_mnist", time=50)
+    return replace(full, train=train, held_back=full.train.subset(held_back)), load(OTHER[name], time=50)
 
 
 def own_scores(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,9 +182,9 @@ def own_scores(found: Mapping[str, Any]) -> dict[str, Any]:
     return own
 
 
-def tuned(learner: str, stored: int) -> Rule:
+def tuned(learner: str, stored: int, name: str = "mnist") -> Rule:
     """The setting with the lowest validation loss of all that were tried; refused where some are missing."""
-    tried = {json.dumps(line["rule"]): line for line in lines(TUNE) if _is(line, learner, stored)}
+    tried = {json.dumps(line["rule"]): line for line in lines(tuning_of(name)) if _is(line, learner, stored)}
     losses = []
     for rule in settings(learner, stored):
         key = json.dumps(plain(rule))
@@ -193,7 +199,7 @@ def _is(line: dict[str, Any], learner: str, stored: int) -> bool:
 
 
 def jobs(
-    kind: str, learners: list[str], sizes: list[int], seeds: int, as_it_comes: bool = False
+    kind: str, learners: list[str], sizes: list[int], seeds: int, as_it_comes: bool = False, name: str = "mnist"
 ) -> Iterator[tuple[str, Rule, int, int]]:
     for seed in range(seeds):
         for stored in sizes:
@@ -206,7 +212,7 @@ def jobs(
                 elif as_it_comes and learner.startswith("bayes"):
                     chosen = every[:1]
                 else:
-                    chosen = [tuned(learner, stored)]
+                    chosen = [tuned(learner, stored, name)]
                 if kind == "judge" and learner.startswith("bayes"):  # the default beside the best by hand
                     chosen = list(dict.fromkeys([*chosen, every[0]]))
                 if kind == "neighbours":
@@ -222,7 +228,7 @@ def beside(tried: list[Rule], chosen: Rule) -> list[Rule]:
 
 def _is_beside(options: argparse.Namespace, learner: str, rule: Rule, stored: int) -> bool:
     """Whether this is not the best by the small trials; as it comes, a Bayesian learner need not have been tuned."""
-    return (options.as_it_comes and learner.startswith("bayes")) or rule != tuned(learner, stored)
+    return (options.as_it_comes and learner.startswith("bayes")) or rule != tuned(learner, stored, options.data)
 
 
 def plain(rule: Any) -> dict[str, Any]:
@@ -241,7 +247,7 @@ PANELS = {
     "accuracy": "accuracy",
     "ece": "ECE",
     "nll": "NLL",
-    "auroc_entropy": "Fashion-MNIST noticed by entropy, AUROC",
+    "auroc_entropy": "foreign images noticed by entropy, AUROC",
     "auroc_mutual_information": "by mutual information (of a spread)",
     "auroc_discord": "by the discord of the members (of a spread)",
 }
@@ -296,6 +302,7 @@ def draw(path: Path, picture: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("kind", choices=["tune", "judge", "neighbours", "draw"])
+    parser.add_argument("--data", default="mnist", choices=list(OTHER))
     parser.add_argument("--learners", nargs="+", default=list(NUMBERS), choices=list(NUMBERS))
     parser.add_argument("--stored", nargs="+", type=int, default=list(SIZES), choices=SIZES)
     parser.add_argument("--seeds", type=int, default=1)
@@ -306,17 +313,20 @@ def main() -> None:
     if options.kind == "tune" and options.train_examples is not None:
         parser.error("settings are tuned on 10,000 images, whatever they are judged with: leave out --train-examples.")
     torch.set_num_threads(1)
-    study = "memory-split-mnist" + ("" if options.train_examples is None else f"-{options.train_examples}")
-    out = TUNE if options.kind == "tune" else RESULTS / f"{study}.jsonl"
+    images = "" if options.train_examples is None else f"-{options.train_examples}"
+    study = f"memory-split-{options.data.replace('_', '-')}{images}"
+    out = tuning_of(options.data) if options.kind == "tune" else RESULTS / f"{study}.jsonl"
     if options.kind == "draw":
         draw(out, Path("docs/img") / f"{study}.png")
         return
     known = [{key: line.get(key) for key in NAMES} for line in lines(out)]
     for learner, rule, stored, seed in jobs(
-        options.kind, options.learners, options.stored, options.seeds, options.as_it_comes
+        options.kind, options.learners, options.stored, options.seeds, options.as_it_comes, options.data
     ):
         name: dict[str, Any] = {"learner": learner, "rule": plain(rule), "stored": stored, "seed": seed}
-        data, foreign = small(seed) if options.kind == "tune" else whole(options.train_examples)
+        data, foreign = (
+            small(seed, options.data) if options.kind == "tune" else whole(options.train_examples, options.data)
+        )
         if data.held_back is not None:
             name |= {"images": len(data.train), "held_back": len(data.held_back)}
         if {**dict.fromkeys(NAMES), **name} in known:

@@ -154,7 +154,7 @@ def test_that_noise_is_best_on_the_held_out_examples_and_not_on_the_others(struc
 
 
 def test_controls_gather_and_are_scaled_as_asked(structured: dict[str, object]) -> None:
-    """By hand: every step's logarithms added up, the members' mean, raised to 1/T; each committee asked for its own T."""
+    """By hand: every step's logarithms added up, the members' mean, raised to 1/T; a T of each committee."""
     asked = []
 
     def calibrate(committee: Committee) -> Temperature:

@@ -82,10 +82,7 @@ def test_sets_are_followed_from_checkpoint_to_checkpoint() -> None:
     assert found["course"]["stopped"] == [0.5, 1.0]  # the first and the third at once, the others at the end
     assert found["course"]["mean_stop"] == [1.0, 2.0]
     assert found["course"]["coverage"] == [0.75, 0.75]  # the third has lost the right class for good
-    assert found["course"]["size"] == [
-        1.5,
-        1.0,
-    ]  # in the end nothing is left of the third: what it kept became unlikely
+    assert found["course"]["size"] == [1.5, 1.0]  # in the end the third has none: what it kept became unlikely
     assert found["accuracy"] == pytest.approx(0.75)
     assert found["ece"] == pytest.approx((0.1 + 0.1 + 0.8 + 0.5) / 4, abs=0.5)
     assert found["stopped_at"] == 2.0

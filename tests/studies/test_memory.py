@@ -145,13 +145,16 @@ def test_what_was_judged_is_drawn(tmp_path: Path) -> None:
 
 def test_the_setting_of_the_lowest_loss_is_judged(tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "RESULTS", tmp_path)
-    monkeypatch.setattr(memory, "TUNE", tmp_path / "tune.jsonl")
     losses = [3.0, 1.0, 2.0, 5.0, 4.0]
     tried = [
         {"learner": "ewc", "stored": 1, "seed": 0, "rule": memory.plain(rule), "found": {"point": {"nll": loss}}}
         for rule, loss in zip(memory.settings("ewc", 1), losses, strict=True)
     ]
-    memory.TUNE.write_text("".join(json.dumps(each) + "\n" for each in tried))
+    memory.tuning_of("fashion_mnist").write_text("".join(json.dumps(each) + "\n" for each in tried))
+    assert memory.tuned("ewc", 1, "fashion_mnist") == memory.settings("ewc", 1)[1]
+    with pytest.raises(SystemExit, match="has not been tuned"):  # each set of images has settings of its own
+        memory.tuned("ewc", 1)
+    memory.tuning_of("mnist").write_text("".join(json.dumps(each) + "\n" for each in tried))
     assert memory.tuned("ewc", 1) == memory.settings("ewc", 1)[1]
     with pytest.raises(SystemExit, match="has not been tuned"):
         memory.tuned("sgd", 1)
