@@ -38,6 +38,7 @@ class Step(NamedTuple):
 
 
 FOUR = "--method bayes-stream si ewc-online finetune"  # of the streams without boundaries
+MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --stored 0 10 450 --kernels compiled"
 SIX_DVS = "--method ewc bayes sgd ewc-binary bayes-binary ste"
 
 # Five seeds where one costs less than ten minutes. A study that asks trained networks comes after their runs.
@@ -153,6 +154,12 @@ STEPS = (
         0.3,
         "split-fashion-mnist",
     ),
+    Step(
+        "split-fashion-mnist-full",
+        "split-fashion-mnist --preset paper --method bayes ewc sgd --evaluations 1 --kernels compiled --seeds 3",
+        0.8,
+        "split-fashion-mnist-full",
+    ),
     Step("two-moons", "two-moons --preset paper --seeds 3 --kernels compiled", 0.5, "two-moons", ("two_moons",)),
     Step("nmnist-maps", "split-nmnist --preset laptop --seeds 3", 0.6, "nmnist-maps"),
     Step(
@@ -169,6 +176,7 @@ STEPS = (
         ("reliability", "over_time", "foreign_confidence"),
     ),
     Step("split-gestures", "split-gestures --preset laptop --seeds 5", 0.5, "split-gestures"),
+    Step("foreign-gestures", "studies/foreign_gestures.py", 1, lines="foreign-gestures"),
     Step("delays", "studies/delays.py", 0.7, lines="delays"),
     Step("anytime", "studies/anytime.py runs/results/nmnist-maps runs/results/gestures-genuine", 0.3, lines="anytime"),
     Step("robustness", "studies/robustness.py", 1, lines="robustness"),
@@ -199,6 +207,19 @@ STEPS = (
         lines="memory-split-mnist",
     ),
     Step("memory-figure", "studies/memory_split_mnist.py draw", 0, lines="memory-split-mnist"),
+    Step(
+        "memory-tuning-fashion",
+        f"{MEMORY_OF_GARMENTS.format('tune')} --learners ewc sgd coreset-only",
+        0.3,
+        lines="memory-tuning-fashion-mnist",
+    ),
+    Step(
+        "memory-fashion",
+        f"{MEMORY_OF_GARMENTS.format('judge')} --learners bayes ewc sgd coreset-only --as-it-comes "
+        "--train-examples 10000 --seeds 3",
+        0.3,
+        lines="memory-split-fashion-mnist-10000",
+    ),
     Step("exact-posterior", "studies/exact_posterior.py", 0.5, lines="exact-posterior"),
     Step("surrogate-free", "studies/surrogate_free.py", 0.5, lines="surrogate-free"),
     Step("tacos", "studies/tacos_protocol.py --seeds 3", 1, lines="tacos-protocol"),

@@ -10,13 +10,15 @@ name of a summary, or of the lines of a study.
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
-from bayspike.rules import carry
-from bayspike.runs.outcome.paired import better, compare
+import foreign_gestures
+from cells import CONTROLS, difference, spread, without_empty_columns
+from memory_tables import memory, memory_controls, memory_paired
+
+from bayspike.runs.outcome.paired import compare
 
 COLUMNS = (
     "method",
@@ -30,14 +32,6 @@ COLUMNS = (
     "AUROC",
     "seconds",
 )
-
-
-def spread(measure: dict[str, Any] | None, digits: int, scale: float = 1.0) -> str:
-    """Mean ± standard deviation over the seeds."""
-    if not measure or measure.get("mean") is None:
-        return ""
-    text = f"{scale * measure['mean']:.{digits}f}"
-    return text if measure.get("std") is None else f"{text} ± {scale * measure['std']:.{digits}f}"
 
 
 def mean_of_tasks(measure: dict[str, Any]) -> str:
@@ -68,13 +62,6 @@ def rows(summary: dict[str, Any]) -> list[list[str]]:
                 ]
             )
     return found
-
-
-def without_empty_columns(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """Markdown; columns that are empty throughout are left out."""
-    shown = [k for k in range(len(head)) if any(line[k] for line in lines)]
-    table = ["| " + " | ".join(head[k] for k in shown) + " |", "|" + "---|" * len(shown)]
-    return "\n".join(table + ["| " + " | ".join(line[k] for k in shown) + " |" for line in lines])
 
 
 def scores(summary: dict[str, Any]) -> str:
@@ -163,15 +150,6 @@ def by_seed(summary: dict[str, Any], predictors: Mapping[str, str]) -> dict[str,
     return {label: entry for label, entry in found.items() if any(entry.values())}
 
 
-def difference(measure: str, found: Mapping[str, Any] | None) -> str:
-    if not found:
-        return ""
-    scale, places = (100.0, 2) if measure == "accuracy" else (1.0, 4)
-    mean, low, high = (f"{scale * found[key]:+.{places}f}" for key in ("mean", "low", "high"))
-    text = f"{mean} [{low}, {high}]".replace("-", "−")
-    return text if better(measure, found) is None else f"**{text}**"
-
-
 def chip(summary: dict[str, Any]) -> str:
     """Float beside Loihi's integers."""
     lines = ["| method | examples | float accuracy % | fixed-point accuracy % | same decisions % |", "|" + "---|" * 5]
@@ -218,17 +196,6 @@ def stream(summary: dict[str, Any]) -> str:
             ]
         )
     return without_empty_columns(head, lines)
-
-
-CONTROLS = {
-    "learnt": "as learnt",
-    "constant": "constant",
-    "permuted": "permuted",
-    "matched": "matched",
-    "zero": "zero",
-    "point": "a point",
-    "noise": "its best noise",
-}
 
 
 def controls(summary: dict[str, Any], judged: str = "controls") -> str:
@@ -278,103 +245,6 @@ def pruning(summary: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def of_seeds(found: Sequence[Mapping[str, Any]], measure: str, digits: int, scale: float = 1.0) -> str:
-    """Mean ± standard deviation over single lines; empty where a line has no such measure."""
-    values = [line.get(measure) for line in found]
-    if any(value is None for value in values):
-        return ""
-    std = stdev(values) if len(values) > 1 else None
-    return spread({"mean": fmean(values), "std": std}, digits, scale)
-
-
-FOREIGN = ("auroc_discord", "auroc_mutual_information", "auroc_entropy")
-NOTES = {"default": "as it comes", "neighbour": "beside the chosen one"}
-
-
-def setting(rule: Mapping[str, Any]) -> str:
-    """What was chosen of a rule, in a word."""
-    if "strength" in rule:
-        return f"strength {rule['strength']:g}"
-    if rule["kind"] == "SGD":
-        return f"rate {rule['lr']:g}"
-    if "carry" in rule:
-        return f"κ {rule['carry']:g}"
-    law = [carry.MOST_CARRY, carry.LARGE_TASK, carry.ENOUGH, carry.ENOUGH_SHARE]
-    return "κ by default" if rule.get("carry_law", law) == law else "κ by an earlier default"
-
-
-def memory(lines: Sequence[dict[str, Any]]) -> str:
-    """Every learner at every memory size: a row for each setting that was judged, seeds together."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for line in lines:
-        note = NOTES.get(line.get("also", ""), "chosen")
-        groups.setdefault((line["stored"], line["learner"], setting(line["rule"]), note), []).append(line)
-    head = ["stored a class", "learner", "setting", "", "seeds", "kB kept", "accuracy %", "ECE", "NLL"]
-    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
-    table = []
-    for (stored, learner, chosen, note), each in sorted(groups.items(), key=lambda group: group[0][0]):
-        own = [next(line["found"][name] for name in ("learnt", "point") if name in line["found"]) for line in each]
-        kept = f"{sum(each[0]['bytes'].values()) / 1000:,.0f}"
-        row = [str(stored), learner, chosen, note, str(len(each)), kept, of_seeds(own, "accuracy", 1, 100)]
-        row += [of_seeds(own, "ece", 3), of_seeds(own, "nll", 3)]
-        table.append(row + [of_seeds(own, name, 3) for name in FOREIGN])
-    return without_empty_columns(head, table)
-
-
-def memory_controls(lines: Sequence[dict[str, Any]]) -> str:
-    """The learners with three seeds or more beside their controls."""
-    groups: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for line in lines:
-        if line.get("also") != "neighbour":
-            groups.setdefault((line["stored"], line["learner"], setting(line["rule"])), []).append(line["found"])
-    head = ["stored a class", "learner", "setting", "spread", "accuracy %", "ECE", "NLL"]
-    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
-    table = []
-    for (stored, learner, chosen), found in sorted(groups.items(), key=lambda group: group[0][0]):
-        for name, shown in CONTROLS.items() if len(found) > 2 else ():
-            each = [one[name] for one in found if name in one]
-            if each:
-                row = [str(stored), learner, chosen, shown, of_seeds(each, "accuracy", 1, 100)]
-                row += [of_seeds(each, "ece", 3), of_seeds(each, "nll", 3)]
-                table.append(row + [of_seeds(each, measure, 3) for measure in FOREIGN])
-    return without_empty_columns(head, table)
-
-
-def memory_paired(lines: Sequence[dict[str, Any]]) -> str:
-    """The carried posterior as it comes minus every other learner, and minus its own controls, by seed; of three or
-    more seeds."""
-    measures = ("accuracy", "ece", "nll", *FOREIGN)
-    head = ["stored a class", "as it comes minus", "seeds", "accuracy, points", "ECE", "NLL"]
-    head += [f"Fashion-MNIST by {how}" for how in ("discord", "mutual information", "entropy")]
-    table = []
-    for stored in sorted({line["stored"] for line in lines}):
-        own: dict[int, Mapping[str, Any]] = {}
-        rivals: dict[str, dict[int, Any]] = {}
-        for line in (line for line in lines if line["stored"] == stored):
-            if line["learner"] == "bayes" and "carry_law" in line["rule"]:
-                own[line["seed"]] = line["found"]
-            elif line["learner"] != "bayes":
-                found = next(line["found"][name] for name in ("learnt", "point") if name in line["found"])
-                rivals.setdefault(f"{line['learner']}, {setting(line['rule'])}", {})[line["seed"]] = found
-        for name in ("constant", "permuted", "matched", "zero"):
-            rivals[f"its own, {name}"] = {seed: found[name] for seed, found in own.items() if name in found}
-        ours = {seed: found["learnt"] for seed, found in own.items()}
-        for name, theirs in rivals.items():
-            shared = sorted(ours.keys() & theirs.keys())
-            if len(shared) > 2:
-                cells = [difference(measure, by_measure(ours, theirs, shared, measure)) for measure in measures]
-                table.append([str(stored), name, str(len(shared)), *cells])
-    return without_empty_columns(head, table)
-
-
-def by_measure(
-    first: Mapping[int, Mapping[str, Any]], second: Mapping[int, Mapping[str, Any]], seeds: Sequence[int], measure: str
-) -> dict[str, Any] | None:
-    """The difference of two learners by one measure; None where either was not asked for it."""
-    known = [seed for seed in seeds if None not in (first[seed].get(measure), second[seed].get(measure))]
-    return compare({seed: first[seed][measure] for seed in known}, {seed: second[seed][measure] for seed in known})
-
-
 KINDS: dict[str, Callable[[Any], str]] = {
     "memory-controls": memory_controls,
     "memory-paired": memory_paired,
@@ -385,6 +255,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "scores": scores,
     "costs": costs,
     "chip": chip,
+    "foreign-gestures": foreign_gestures.table,
     "foreign": foreign,
     "paired": paired,
     "stream": stream,

@@ -1,15 +1,10 @@
 """The tables of the docs: what a learner costs, and how it does against its controls, cut, and against others."""
 
-import importlib.util
 from pathlib import Path
 
+import foreign_gestures
 import pytest
-
-SPEC = importlib.util.spec_from_file_location("tables", Path(__file__).parents[1] / "studies" / "tables.py")
-assert SPEC is not None
-assert SPEC.loader is not None
-tables = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(tables)
+import tables
 
 
 def measured(*values: float | None) -> dict:
@@ -150,4 +145,31 @@ def test_controls_of_a_memory_size_take_three_seeds() -> None:
     assert [row.split(" | ")[:4] for row in found] == [
         ["| 450", "bayes", "κ by default", "as learnt"],
         ["| 450", "bayes", "κ by default", "zero"],
+    ]
+
+
+def test_the_posterior_as_it_comes_is_paired_with_its_rivals_by_seed() -> None:
+    """By hand: .10, .12 and .14 have the mean .12, the deviation .02, and an interval of 4.303 · .02 / √3."""
+    rival = {"kind": "SGD", "lr": 0.1}
+    lines = [judged(10, 0.8 + 0.02 * seed, seed, rule={"kind": "GaussianVI", "carry_law": [1]}) for seed in range(3)]
+    lines += [judged(10, 0.7, seed, learner="sgd", rule=rival) for seed in (2, 1, 0)]
+    lines += [judged(45, 0.9, 0, rule={"kind": "GaussianVI", "carry_law": [1]}), judged(45, 0.5, 0, learner="sgd")]
+    lines += [judged(10, 0.1, seed, rule={"kind": "GaussianVI", "carry": 3.0}) for seed in range(3)]  # set by hand
+    found = [row.split(" | ") for row in tables.memory_paired(lines).splitlines()[2:]]
+    assert [row[:4] for row in found] == [
+        ["| 10", "sgd, rate 0.1", "3", "**+12.00 [+7.03, +16.97]**"],
+        ["| 10", "its own, zero", "3", "+0.00 [+0.00, +0.00]"],
+    ]
+
+
+def test_what_was_left_out_is_told_with_its_mean_over_the_cases() -> None:
+    def told(case: str, auroc: float) -> dict:
+        scores = {"accuracy": 0.8, "auroc_mutual_information": auroc, "auroc_entropy": 0.5}
+        scores |= {"auroc_discord": None, "auroc_inputs": None}
+        return {"case": case, "learner": "bayes", "seed": 0, "found": {"mean": {"learnt": scores}}}
+
+    rows = foreign_gestures.table([told("gestures-0-1", 0.6), told("gestures-2-3", 0.8), told("light-lab", 0.5)])
+    assert rows.splitlines()[2:] == [
+        "| gestures | mean | bayes | learnt | 80.0 ± 0.0 | 0.700 ± 0.141 | 0.500 ± 0.000 |  |  |",
+        "| light | mean | bayes | learnt | 80.0 | 0.500 | 0.500 |  |  |",
     ]
