@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import foreign_gestures
+import gesture_folds
 from cells import CONTROLS, difference, spread, without_empty_columns
 from memory_tables import memory, memory_controls, memory_paired
 
@@ -255,6 +256,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "scores": scores,
     "costs": costs,
     "chip": chip,
+    "gesture-folds": gesture_folds.table,
     "foreign-gestures": foreign_gestures.table,
     "foreign": foreign,
     "paired": paired,

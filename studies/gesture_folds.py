@@ -1,0 +1,179 @@
+"""How well calibrated on strangers? Genuine DVS-Gesture, five folds of users 1 to 15, 404 recordings judged once.
+
+    BAYSPIKE_DATA=… python studies/gesture_folds.py                             # docs/results/gesture-folds.jsonl
+    BAYSPIKE_DATA=… python studies/gesture_folds.py runs/results/gestures-genuine    # then: a run's networks as well
+    python studies/gesture_folds.py --table
+
+The preset `laptop` of dvs-gestures judges by users 16 to 19, 105 recordings, and has one stranger, user 15, to choose a
+temperature by. Here every user of 1 to 15 is a stranger once: twelve are learnt from, three judge, with the preset's
+network, settings and number of presentations. A fold's temperature comes from the other four folds, so that nobody is
+judged by a temperature that he helped to choose. With the directory of a run the temperature of all five folds is put
+on that run's networks, which learnt from users 1 to 14, and users 16 to 19 judge: what twelve strangers more are worth.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+from cells import difference, of_seeds
+from events import learn
+
+from bayspike.cli.models import load_data_of
+from bayspike.continual.methods import method
+from bayspike.data import catalogue
+from bayspike.data.base import Samples
+from bayspike.experiments.dvs_gestures import AGES, AUGMENT, DATA, MAPS, OF_MAPS
+from bayspike.metrics import accuracy, chance_ece, ece, nll
+from bayspike.posteriors.distributions import Posterior
+from bayspike.predict.by_name import make_predictor
+from bayspike.predict.gathering import Gather
+from bayspike.predict.predictors import predict_samples
+from bayspike.predict.temperature import Temperature, fit_temperature
+from bayspike.runs.models import load_model
+from bayspike.runs.outcome.examination import committee_generator
+from bayspike.runs.outcome.paired import compare
+from bayspike.seeds import generator_for
+from bayspike.spiking.network import Network
+
+OUT = Path("docs/results/gesture-folds.jsonl")
+FOLDS, LEARNERS, MEMBERS = (1, 2, 3, 4, 5), ("bayes", "sgd"), 10
+WAYS: tuple[Gather, ...] = ("mean", "logits")
+MEASURES = ("accuracy", "ece", "nll")
+
+
+def answers(how: str, network: Network, learnt: list[Posterior], samples: Samples, seed: int, way: Gather) -> Any:
+    """What a committee, or a point, says at every step, `(time, examples, classes)`."""
+    name, members = ("committee", MEMBERS) if method(how).bayesian else ("point", 1)
+    predictor = make_predictor(name, network, learnt, members, committee_generator(seed), way)
+    return predict_samples(predictor, samples, generator_for(seed, "folds")).probabilities.cpu()
+
+
+def of_fold(fold: int, how: str) -> dict[str, Any]:
+    """Learn from twelve users; the answers of the last step on the recordings of the other three."""
+    data = catalogue.load("dvs_gesture", time=25, **DATA, **AGES, validation=True, fold=fold)
+    training = {"epochs": 15, "anneal": 0.98, "augment": AUGMENT, "seed": fold}
+    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}, "training": training}
+    network, learnt, seconds = learn(spec, data)
+    found = {way: answers(how, network, learnt, data.test, fold, way)[-1] for way in WAYS}
+    said = {way: [[round(value, 6) for value in row] for row in found[way].tolist()] for way in WAYS}
+    return {"labels": data.test.labels.tolist(), "said": said, "seconds": round(seconds)}
+
+
+def of_run(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A run's networks on its own test examples, scaled by the temperature of all folds and by the run's own."""
+    models = [load_model(path, job) for job in sorted(each.name for each in (path / "checkpoints").iterdir())]
+    data = load_data_of(models[0], None, None, None)
+    held_back, labels, found = data.held_back, data.test.labels, []
+    assert held_back is not None
+    for model in models:
+        for way in WAYS:
+            how, seed = model.about["method"], int(model.about["seed"])
+            said = answers(how, model.network, model.posteriors, data.test, seed, way)
+            own = answers(how, model.network, model.posteriors, held_back, seed, way)
+            scales = {"one stranger": fit_temperature(own[-1], held_back.labels)}
+            scales["the folds"] = fit_temperature(*gathered_folds(lines, how, way))
+            for by, scale in scales.items():
+                scaled = scale.apply(said)
+                late = ece(scaled[data.test.time // 5 :], labels)
+                found.append(
+                    {"run": path.name, "learner": how, "seed": seed, "steps": way, "temperature_by": by}
+                    | {"temperature": scale.value, **scores(scaled[-1], labels), "worst_ece": float(late.max())}
+                )
+    return found
+
+
+def gathered_folds(
+    lines: list[dict[str, Any]], how: str, way: str, without: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The answers of all folds, or of all but one, and the labels."""
+    chosen = [line for line in lines if line.get("learner") == how and line.get("fold", without) != without]
+    said = torch.tensor([row for line in chosen for row in line["said"][way]], dtype=torch.float64)
+    return said / said.sum(-1, keepdim=True), torch.tensor([label for line in chosen for label in line["labels"]])
+
+
+def scores(said: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
+    found = {"accuracy": accuracy(said, labels), "ece": ece(said, labels), "nll": nll(said, labels)}
+    return {name: float(value) for name, value in found.items()} | {"chance_ece": chance_ece(said)}
+
+
+def scaled_folds(lines: list[dict[str, Any]], how: str, way: str) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """Every fold's answers, with the temperature of the other four."""
+    found = {}
+    for fold in FOLDS:
+        scale: Temperature = fit_temperature(*gathered_folds(lines, how, way, without=fold))
+        own = [line for line in lines if line.get("fold") == fold]
+        said, labels = gathered_folds(own, how, way)
+        found[fold] = scale.apply(said), labels
+    return found
+
+
+def table(lines: list[dict[str, Any]]) -> str:
+    """Pooled over the folds, before and after the temperature; the paired difference by fold; then a run's networks."""
+    rows = ["| learner | steps | judged | accuracy % | ECE | NLL | ECE, scaled | by chance | NLL, scaled |"]
+    rows.append("|" + "---|" * 9)
+    by_fold: dict[tuple[str, str], dict[int, dict[str, float]]] = {}
+    for way in WAYS:
+        for how in LEARNERS:
+            said, labels = gathered_folds(lines, how, way)
+            folds = scaled_folds(lines, how, way)
+            plain = scores(said, labels)
+            after = scores(*(torch.cat(parts) for parts in zip(*folds.values(), strict=True)))
+            by_fold[how, way] = {fold: scores(*each) for fold, each in folds.items()}
+            cells = [f"{100 * plain['accuracy']:.1f}", f"{plain['ece']:.3f}", f"{plain['nll']:.3f}"]
+            cells += [f"{after['ece']:.3f}", f"{after['chance_ece']:.3f}", f"{after['nll']:.3f}"]
+            rows.append(f"| {how} | {way} | {len(labels)} | {' | '.join(cells)} |")
+    found = "\n".join(rows)
+    for way in WAYS:
+        differences = (
+            compare(*({fold: each[name] for fold, each in by_fold[how, way].items()} for how in LEARNERS))
+            for name in MEASURES
+        )
+        cells = [difference(name, each) for name, each in zip(MEASURES, differences, strict=True)]
+        found += f"\n\nBayes − SGD by fold, scaled, {way}: accuracy {cells[0]} points, ECE {cells[1]}, NLL {cells[2]}."
+    return found + of_runs([line for line in lines if "run" in line])
+
+
+def of_runs(lines: list[dict[str, Any]]) -> str:
+    """A run's networks, by where the temperature came from."""
+    if not lines:
+        return ""
+    rows = ["| learner | steps | temperature from | T | accuracy % | ECE | at the worst step | by chance | NLL |"]
+    rows.append("|" + "---|" * 9)
+    for key in dict.fromkeys((line["learner"], line["steps"], line["temperature_by"]) for line in lines):
+        of = [line for line in lines if (line["learner"], line["steps"], line["temperature_by"]) == key]
+        cells = [of_seeds(of, "temperature", 2), of_seeds(of, "accuracy", 1, 100), of_seeds(of, "ece", 3)]
+        cells += [of_seeds(of, "worst_ece", 3), of_seeds(of, "chance_ece", 3), of_seeds(of, "nll", 3)]
+        rows.append("| " + " | ".join([*key, *cells]) + " |")
+    return "\n\n" + "\n".join(rows)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", nargs="?", type=Path, help="of dvs-gestures: put the temperature of the folds on it")
+    parser.add_argument("--table", action="store_true")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    known = [json.loads(line) for line in OUT.read_text("utf-8").splitlines()] if OUT.exists() else []
+
+    def keep(line: dict[str, Any]) -> None:
+        known.append(line)
+        with OUT.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    for fold in () if options.table else FOLDS:
+        for how in LEARNERS:
+            if (fold, how) not in {(line.get("fold"), line["learner"]) for line in known}:
+                begin = time.perf_counter()
+                keep({"fold": fold, "learner": how, **of_fold(fold, how), "all": round(time.perf_counter() - begin)})
+                print(fold, how, known[-1]["all"], flush=True)
+    if options.run is not None and options.run.name not in {line.get("run") for line in known}:
+        for line in of_run(options.run, known):
+            keep(line)
+    print(table(known))
+
+
+if __name__ == "__main__":
+    main()

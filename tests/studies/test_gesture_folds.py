@@ -1,0 +1,64 @@
+"""The folds of gestures: nobody is judged by a temperature that he helped to choose."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import gesture_folds
+import pytest
+import torch
+
+from bayspike.predict.temperature import fit_temperature
+
+
+def fold(number: int, right: int, learner: str = "sgd") -> dict[str, Any]:
+    """Ten recordings, all called the first of two gestures with 0.8; so many of them are."""
+    labels = [0] * right + [1] * (10 - right)
+    said = [[0.8, 0.2]] * 10
+    return {"fold": number, "learner": learner, "labels": labels, "said": {"mean": said, "logits": said}}
+
+
+def every(*right: int) -> list[dict[str, Any]]:
+    return [fold(k + 1, n, how) for k, n in enumerate(right) for how in ("bayes", "sgd")]
+
+
+def test_a_fold_is_scaled_by_the_other_four() -> None:
+    """By hand: of the other forty 36 are right, so that 0.8 becomes 0.9, however wrong the fold itself is."""
+    found = gesture_folds.scaled_folds(every(2, 9, 9, 9, 9), "sgd", "mean")
+    said, labels = found[1]
+    assert said[:, 0].tolist() == pytest.approx([0.9] * 10, abs=1e-4)
+    assert labels.tolist() == [0, 0] + [1] * 8
+    assert found[2][0][0, 0] == pytest.approx((2 + 27) / 40, abs=1e-4)
+
+
+def test_both_learners_are_told_and_their_difference_by_fold() -> None:
+    lines = every(8, 8, 8, 8, 8)
+    for line in lines:
+        if line["learner"] == "bayes":
+            line["labels"] = [0] * 9 + [1]
+    told = gesture_folds.table(lines).splitlines()
+    assert told[2].startswith("| bayes | mean | 50 | 90.0 | 0.100 | ")
+    assert told[3].startswith("| sgd | mean | 50 | 80.0 | 0.000 | 0.500 | 0.000 | ")
+    assert told[7].startswith("Bayes − SGD by fold, scaled, mean: accuracy **+10.00 [+10.00, +10.00]** points, ECE ")
+
+
+def test_what_the_file_has_is_not_learnt_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, learnt = tmp_path / "folds.jsonl", []
+    out.write_text(json.dumps(fold(1, 8)) + "\n")
+
+    def of_fold(number: int, how: str) -> dict[str, Any]:
+        learnt.append((number, how))
+        return {key: value for key, value in fold(number, 8).items() if key in ("labels", "said")}
+
+    monkeypatch.setattr(gesture_folds, "OUT", out)
+    monkeypatch.setattr(gesture_folds, "of_fold", of_fold)
+    for _ in range(2):
+        monkeypatch.setattr("sys.argv", ["gesture_folds.py"])
+        gesture_folds.main()
+    assert len(learnt) == 9
+    assert (1, "sgd") not in learnt
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    expected = fit_temperature(torch.tensor([[0.8, 0.2]] * 40), torch.tensor(([0] * 8 + [1] * 2) * 4)).value
+    assert expected == pytest.approx(1.0, abs=1e-3)
+    said, _ = gesture_folds.scaled_folds(lines, "bayes", "logits")[5]
+    assert said[0, 0] == pytest.approx(0.8, abs=1e-3)
