@@ -158,6 +158,29 @@ def test_gestures_never_taught_are_the_foreign_ones(tmp_path):
             catalogue.load("dvs_gesture", root=tmp_path, **options)
 
 
+def test_in_a_mirror_left_is_right_and_only_what_is_learnt_is_seen_so(tmp_path):
+    zip_of(tmp_path / "dvs_gesture" / "all.zip", gesture_files((1, 15, 16), (0, 1, 2, 3, 6), 1))
+    options = {"side": 16, "foreign_light": "none", "windows": 1, "held_back_users": 1}
+    plain, mirrored = (dvs_gesture.load(root=tmp_path, mirror=mirror, **options) for mirror in (False, True))
+    for part in ("test", "held_back"):
+        assert torch.equal(getattr(plain, part).packed, getattr(mirrored, part).packed)
+    assert len(mirrored.train) == 2 * len(plain.train)
+    in_mirror = {0: 0, 1: 2, 2: 1, 3: 6, 6: 3}
+    shown = [plain.train.spikes(torch.tensor([i]), torch.Generator())[:, 0] for i in range(len(plain.train))]
+    expected = set()
+    for label, spikes in zip(plain.train.labels.tolist(), shown, strict=True):
+        flipped = spikes.reshape(-1, 16, 16).flip(-1).reshape(spikes.shape)
+        expected |= {(label, spikes.numpy().tobytes()), (in_mirror[label], flipped.numpy().tobytes())}
+    everything = torch.arange(len(mirrored.train))
+    found = mirrored.train.spikes(everything, torch.Generator())
+    seen = {(int(mirrored.train.labels[i]), found[:, i].numpy().tobytes()) for i in everything}
+    assert seen == expected
+    # a wave that is never taught is not taught as the other one's image either
+    apart = dvs_gesture.load(root=tmp_path, mirror=True, untaught=[2], **options)
+    assert apart.train.labels.bincount(minlength=11).tolist()[:4] == [4, 2, 0, 4]
+    assert catalogue.load("dvs_gesture", root=tmp_path, mirror=True, **options).about == plain.about
+
+
 def test_single_files_are_seen_as_the_network_was_taught(tmp_path):
     files = gesture_files((1, 16), (0,), 1)
     zip_of(tmp_path / "dvs_gesture" / "merged.zip", files)

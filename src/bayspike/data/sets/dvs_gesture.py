@@ -21,7 +21,7 @@ from bayspike.data.delays import NOW, at_ages, check_delays
 from bayspike.data.encoders import pack
 from bayspike.data.files.events import Events, binned
 from bayspike.data.places import missing
-from bayspike.data.sets.gesture_sessions import GESTURES, LIGHTS, Session, clips, find_sessions, spans
+from bayspike.data.sets.gesture_sessions import GESTURES, IN_A_MIRROR, LIGHTS, Session, clips, find_sessions, spans
 from bayspike.data.sets.recordings import with_bar
 from bayspike.errors import require, require_range
 
@@ -67,6 +67,7 @@ def load(
     foreign_light: str | None = "natural",
     foreign_users: str = "test",
     untaught: Sequence[int] = (),
+    mirror: bool = False,
     held_back_users: int = 0,
     validation: bool = False,
     fold: int = FOLDS,
@@ -81,6 +82,7 @@ def load(
     `foreign_users="all"`, of all: known people in an unknown light. "none": every light is taught.
     untaught: gestures (0 to 10) that are neither taught nor tested; those of users who test, in the lights they test
     in, are the foreign inputs, in place of the foreign light's.
+    mirror: what is learnt is seen in a mirror as well, where a left hand's wave is a right hand's.
     held_back_users: so many of the users who train, the last ones, are not learnt from but kept for calibration.
     validation: settings are to be chosen; three users who train take the place of those who test, the last three or,
     by `fold` 1 to 5, others.
@@ -120,12 +122,12 @@ def load(
         )
     taught = set(range(len(GESTURES))) - set(untaught)
 
-    def read(name: str, cut: Cut, wanted: set[int]) -> Part | None:
-        return _read(parts[name], name, cut, side, wanted, sort) if parts[name] else None
+    def read(name: str, cut: Cut, wanted: set[int], mirror: bool = False) -> Part | None:
+        return _read(parts[name], name, cut, side, wanted, sort, mirror) if parts[name] else None
 
     lead, step = max(delays) if windows > 1 else 0, bin_ms * 1000  # a first piece has no past
     pieces, whole = Cut(time, windows, stride, lead, step), Cut(test_time, 1, test_time, 0, step)
-    train, test = read("train", pieces, taught), read("test", whole, taught)
+    train, test = read("train", pieces, taught, mirror), read("test", whole, taught)
     assert train is not None
     assert test is not None
     held_back = read("held back", whole, taught)
@@ -202,7 +204,9 @@ class Cut(NamedTuple):
     step: int
 
 
-def _read(sessions: Sequence[Session], name: str, cut: Cut, side: int, wanted: set[int], sort: bool) -> Part | None:
+def _read(
+    sessions: Sequence[Session], name: str, cut: Cut, side: int, wanted: set[int], sort: bool, mirror: bool
+) -> Part | None:
     encoded: list[NDArray[np.uint8]] = []
     labels: list[int] = []
     recordings, both = 0, False
@@ -210,10 +214,12 @@ def _read(sessions: Sequence[Session], name: str, cut: Cut, side: int, wanted: s
         for label, events in clips(session, sort=sort):
             if label not in wanted:
                 continue
-            pieces = list(_pieces(events, cut, side))
-            encoded += pieces
-            labels += [label] * len(pieces)
             recordings, both = recordings + 1, both or not bool(events.p.all())
+            for shown, seen in ((label, events), (IN_A_MIRROR[label], events.mirrored()))[: 1 + mirror]:
+                if shown in wanted:  # a gesture never taught is not taught by a mirror either
+                    pieces = list(_pieces(seen, cut, side))
+                    encoded += pieces
+                    labels += [shown] * len(pieces)
     require(bool(encoded), f"DVS-Gesture ({name}): {sessions[0].path} and its like hold no gestures.")
     return Part(np.stack(encoded), labels, recordings, both)
 

@@ -31,6 +31,7 @@ GESTURES = (
     "air guitar",
     "other",
 )
+IN_A_MIRROR = (0, 2, 1, 6, 5, 4, 3, 7, 8, 9, 10)  # a right arm that turns clockwise is a left one that turns counter
 LIGHTS = ("fluorescent", "fluorescent_led", "lab", "led", "natural")
 _SOURCE = re.compile(rf"user(\d\d)_({'|'.join(LIGHTS)})")
 
