@@ -27,7 +27,7 @@ from events import learn
 
 from bayspike.data import catalogue
 from bayspike.data.sets.dvs_gesture import LIGHTS
-from bayspike.experiments.dvs_gestures import AGES, AUGMENT, DATA, MAPS, OF_MAPS
+from bayspike.experiments.dvs_gestures import DATA, MAPS, OF_MAPS, SEEN, TRAINING
 from bayspike.experiments.split_gestures import GROUPS
 from bayspike.predict.controls import judge_controls
 from bayspike.predict.gathering import Gather
@@ -38,7 +38,7 @@ from bayspike.seeds import generator_for
 OUT = Path("docs/results/foreign-gestures.jsonl")
 LEARNERS = ("bayes", "sgd")
 WAYS: tuple[Gather, ...] = ("mean", "logits")
-OPTIONS: dict[str, Any] = {"time": 25, **DATA, **AGES, "held_back_users": 1, "foreign_users": "test"}
+OPTIONS: dict[str, Any] = {"time": 25, **DATA, **SEEN, "held_back_users": 1, "foreign_users": "test"}
 CASES: dict[str, dict[str, Any]] = {
     f"gestures-{'-'.join(map(str, group))}": {"untaught": list(group), "foreign_light": "none"} for group in GROUPS
 } | {f"light-{light}": {"foreign_light": light} for light in LIGHTS}
@@ -55,7 +55,7 @@ def judged(case: str, learner: str, seed: int) -> dict[str, Any]:
         "method": learner,
         "rule": OF_MAPS[learner],
         "network": {**MAPS, "seed": seed},
-        "training": {"epochs": 15, "anneal": 0.98, "augment": AUGMENT, "seed": seed},
+        "training": {**TRAINING, "seed": seed},
     }
     network, learnt, seconds = learn(spec, data)
 

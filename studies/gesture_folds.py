@@ -25,7 +25,7 @@ from bayspike.cli.models import load_data_of
 from bayspike.continual.methods import method
 from bayspike.data import catalogue
 from bayspike.data.base import Samples
-from bayspike.experiments.dvs_gestures import AGES, AUGMENT, DATA, MAPS, OF_MAPS
+from bayspike.experiments.dvs_gestures import DATA, MAPS, OF_MAPS, SEEN, TRAINING
 from bayspike.metrics import accuracy, chance_ece, ece, nll
 from bayspike.posteriors.distributions import Posterior
 from bayspike.predict.by_name import make_predictor
@@ -53,9 +53,9 @@ def answers(how: str, network: Network, learnt: list[Posterior], samples: Sample
 
 def of_fold(fold: int, how: str) -> dict[str, Any]:
     """Learn from twelve users; the answers of the last step on the recordings of the other three."""
-    data = catalogue.load("dvs_gesture", time=25, **DATA, **AGES, validation=True, fold=fold)
-    training = {"epochs": 15, "anneal": 0.98, "augment": AUGMENT, "seed": fold}
-    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}, "training": training}
+    data = catalogue.load("dvs_gesture", time=25, **DATA, **SEEN, validation=True, fold=fold)
+    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}}
+    spec["training"] = {**TRAINING, "seed": fold}
     network, learnt, seconds = learn(spec, data)
     found = {way: answers(how, network, learnt, data.test, fold, way)[-1] for way in WAYS}
     said = {way: [[round(value, 6) for value in row] for row in found[way].tolist()] for way in WAYS}

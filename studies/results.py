@@ -164,7 +164,8 @@ STEPS = (
     Step("nmnist-maps", "split-nmnist --preset laptop --seeds 3", 0.6, "nmnist-maps"),
     Step(
         "nmnist-joint",
-        "split-nmnist --preset paper --method bayes-joint joint --epochs 12 --evaluations 1 --seeds 3",
+        "split-nmnist --preset paper --method bayes-joint joint --network 32c5s2-2p-96c5s2 --epochs 16 --evaluations 1 "
+        "--seeds 3",
         0.6,
         "nmnist-joint",
     ),

@@ -50,7 +50,7 @@ def test_a_run_has_a_valid_configuration_and_draws_the_figures_that_are_copied(
 @pytest.mark.parametrize(
     ("name", "simulated", "layers", "methods"),
     [
-        ("gestures-genuine", False, "16c5s2-2p-32c5s2-128", ["bayes", "sgd"]),
+        ("gestures-genuine", False, "32c5s2-2p-64c5s2", ["bayes", "sgd"]),
         ("dvs-gestures", True, None, ["sgd", "bayes", "ste", "bayes-binary"]),
         ("nmnist-maps", False, "24c5s2-2p-48c5s2-210", ["bayes", "ewc", "sgd"]),
         ("permuted-mnist-200-of-50", False, None, ["bayes-stream", "finetune"]),

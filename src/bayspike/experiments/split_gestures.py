@@ -9,7 +9,7 @@ from typing import Any
 
 from bayspike.continual.tasks import Stream, split_by_class
 from bayspike.data.base import Dataset
-from bayspike.experiments.dvs_gestures import AGES, AUGMENT, DATA, MAPS, NETWORK
+from bayspike.experiments.dvs_gestures import AUGMENT, DATA, MAPS, NETWORK, SEEN
 from bayspike.experiments.dvs_gestures import OF_MAPS as DVS
 from bayspike.runs.plan.experiment import Experiment, Preset
 
@@ -66,7 +66,7 @@ EXPERIMENT = Experiment(
                 "coreset_selection": "medoids",
                 **_TRAINING,
             },
-            data={"time": 25, "options": {**_OPTIONS, **AGES, "held_back_users": 1}},
+            data={"time": 25, "options": {**_OPTIONS, **SEEN, "held_back_users": 1}},
             judging={"gather": "logits"},
             tuned=OF_MAPS,
         ),
