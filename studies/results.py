@@ -176,7 +176,7 @@ STEPS = (
         "gestures-genuine",
         ("reliability", "over_time", "foreign_confidence"),
     ),
-    Step("split-gestures", "split-gestures --preset laptop --seeds 5", 0.5, "split-gestures"),
+    Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.5, "split-gestures"),
     Step("gesture-folds", "studies/gesture_folds.py runs/results/gestures-genuine", 0.3, lines="gesture-folds"),
     Step("foreign-gestures", "studies/foreign_gestures.py", 1, lines="foreign-gestures"),
     Step("delays", "studies/delays.py", 0.7, lines="delays"),

@@ -58,7 +58,7 @@ AUGMENT = "shift=3"
 DATA = {"bin_ms": 20, "test_time": 75}
 AGES = {"delays": [0, 5, 10, 15], "windows": 6, "stride": 10}
 SEEN = {**AGES, "mirror": True}
-TRAINING = {"epochs": 15, "anneal": 0.98, "augment": AUGMENT}
+TRAINING = {"epochs": 10, "anneal": 0.98, "augment": AUGMENT}
 _GENUINE: dict[str, Any] = {"time": 25, "options": {**DATA, "foreign_users": "all"}}
 
 _PAPER = Preset(

@@ -60,7 +60,7 @@ EXPERIMENT = Experiment(
             seeds=3,
             network=MAPS,
             training={
-                "epochs": 15,
+                "epochs": 10,
                 "evaluations": 2,
                 "judge": "learnt",
                 "coreset_selection": "medoids",
