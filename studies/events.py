@@ -41,6 +41,7 @@ from bayspike.spiking.network import NetworkConfig, build
 
 OUT = Path("docs/results/events-trials.jsonl")
 TRIALS = Path("studies/events-trials.json")  # name -> data, options of the loader, method, rule, network, training
+TRAINING = "training."
 Spec = Mapping[str, Any]
 
 
@@ -60,9 +61,12 @@ def judged(name: str, spec: Spec) -> dict[str, Any]:
 
 
 def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
-    rule = build_rule(spec["method"], spec.get("rule", {}))
+    of_rule, of_training = {}, {}
+    for name, value in spec.get("rule", {}).items():  # as the presets have them
+        (of_training if name.startswith(TRAINING) else of_rule)[name.removeprefix(TRAINING)] = value
+    rule = build_rule(spec["method"], of_rule)
     network = network_of(spec, data, rule.binary)
-    training = dict(spec["training"])
+    training = {**spec["training"], **of_training}
     whole = spec.get("stream", "offline") == "offline"
     if whole:
         training = {"replay": "none", "coreset_share": 0.0, **training}

@@ -26,7 +26,7 @@ TUNED: dict[str, dict[str, Any]] = {
 # Of maps that see four ages of their inputs: rates and scales are those of dvs-gestures, which has the same network;
 # carry and strength are those of the dense layer. Nothing was tried anew.
 OF_MAPS: dict[str, dict[str, Any]] = {
-    "bayes": {"carry": 1.0, "init_scale": 3.0},
+    "bayes": {**DVS["bayes"], "carry": 1.0},
     "bayes-joint": DVS["bayes"],
     **dict.fromkeys(("sgd", "finetune", "joint"), DVS["sgd"]),
     "ewc": {**DVS["sgd"], "strength": 1e-6, "training.fisher_examples": 200},
