@@ -36,7 +36,7 @@ STAND_IN_TUNED: dict[str, dict[str, Any]] = {
     "bayes-binary": {"lr": 30.0, "sampling": "neuron", "network.threshold": 1.0},
 }
 
-# The same for maps that see four ages of their inputs, on folds of users 1 to 15: sgd with a dense layer, bayes as it is.
+# The same for maps that see four ages of their inputs, on folds of users 1 to 15; sgd with a dense layer above them.
 OF_MAPS: dict[str, dict[str, Any]] = {
     "bayes": {"init_scale": 3.0, "sampling": "synapse", "prior_std": 0.03, "crowd": None, "training.evidence": "once"},
     "sgd": {"lr": 0.06, "init_scale": 3.0},

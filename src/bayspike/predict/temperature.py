@@ -3,8 +3,10 @@
 Not to be confused with the temperature rho of the free energy: this one is fitted after training, on
 held-out data, and only where asked for. Figures that use it must say so (`Temperature.note`).
 
-The scaled prediction is softmax(log p / T). As a function of b = 1/T the held-out negative log-likelihood
-is convex, since log-sum-exp is, so its slope rises with b and bisection finds the one minimum.
+The scaled prediction is softmax(log p / T). Few held-out examples may all be answered rightly, and then the likelihood
+alone would make every answer certain (T → 0). So T is the most probable one under a prior that holds a factor of ten,
+either way, for one standard deviation: with b = 1/T it minimises NLL(b) + (log b)²/(2·log²10), NLL summed over the
+examples. NLL is convex in b, since log-sum-exp is; bisection finds where the slope turns from falling to rising.
 """
 
 import math
@@ -16,7 +18,8 @@ from bayspike.errors import require, require_range
 from bayspike.metrics.checks import check_pair, check_probabilities
 
 FLOOR = 1e-12  # probabilities below it count as it: log 0 would say "impossible", which no finite T undoes
-LEAST, MOST = 0.01, 100.0  # where the held-out data know no optimum inside, T stops here
+LEAST, MOST = 0.01, 100.0  # where no optimum lies inside, T stops here
+SPREAD = math.log(10.0)  # of the prior of log T
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class Temperature:
 
 
 def fit_temperature(probabilities: Tensor, labels: Tensor) -> Temperature:
-    """The T in [0.01, 100] that makes held-out labels most likely, from probabilities `(n, classes)`."""
+    """The most probable T in [0.01, 100] given held-out labels, from probabilities `(n, classes)`."""
     require(
         probabilities.dim() == 2,
         "temperature is fitted on probabilities of shape (n, classes): choose the time-step first, "
@@ -57,8 +60,9 @@ def fit_temperature(probabilities: Tensor, labels: Tensor) -> Temperature:
     of_label = logs.gather(-1, labels.unsqueeze(-1)).squeeze(-1)
 
     def slope(b: float) -> float:
-        """d NLL / d b: mean log-probability expected by the scaled prediction, less that of the label."""
-        return float(((_scaled(logs, b).exp() * logs).sum(-1) - of_label).mean())
+        """Slope along log b; d NLL / d b: log-probability expected by the scaled prediction, less that of the label."""
+        rising = float(((_scaled(logs, b).exp() * logs).sum(-1) - of_label).sum())
+        return b * rising + math.log(b) / SPREAD**2
 
     def loss(b: float) -> float:
         return float(-_scaled(logs, b).gather(-1, labels.unsqueeze(-1)).mean())
