@@ -28,7 +28,7 @@ def test_a_fold_is_scaled_by_the_other_four() -> None:
     said, labels = found[1]
     assert said[:, 0].tolist() == pytest.approx([0.9] * 10, abs=2e-3)  # the prior of T holds a little
     assert labels.tolist() == [0, 0] + [1] * 8
-    assert found[2][0][0, 0] == pytest.approx((2 + 27) / 40, abs=1e-4)
+    assert found[2][0][0, 0] == pytest.approx((2 + 27) / 40, abs=3e-3)
 
 
 def test_both_learners_are_told_and_their_difference_by_fold() -> None:
