@@ -237,6 +237,7 @@ CHANGED_SINCE = {
     "nmnist-maps-one-age": "smaller maps, inputs as they are; the preset sees them at three ages now",
     "gestures-unmirrored": "maps and a dense layer of 128, no mirror; the preset has maps alone now, and a mirror",
     "gestures-one-age": "one dense layer of 256, inputs as they are; the preset has maps that see four ages now",
+    "split-gestures-dense": "one dense layer of 256, inputs as they are; the preset has the maps of dvs-gestures now",
     "nmnist-stored": "one layer of 300 on all recordings; the preset has maps now, with settings of their own",
 }
 
