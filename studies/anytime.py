@@ -118,9 +118,9 @@ def judged(model: Model, data: Dataset) -> dict[str, Any]:
         calibrating, judging, plain = every.of(first), every.of(second), plain.of(second)
     else:
         calibrating, judging = answers(held_back, how, "held back"), every
-    scale = fit_temperature(calibrating.said[-1], calibrating.labels)
-    calibrating = calibrating._replace(said=scale.apply(calibrating.said))
-    after, told = scale.apply(judging.said), judging.labels
+    scale = fit_temperature(calibrating.said, calibrating.labels)
+    calibrating = calibrating._replace(said=scale.apply_over_time(calibrating.said))
+    after, told = scale.apply_over_time(judging.said), judging.labels
     joules = joules_over_time(model, test, members)
     found: dict[str, Any] = {"experiment": experiment, "label": label, "seed": seed, "predictor": name}
     found |= {"gather": how, "examples": len(told), "time": test.time, "simulated": model.about["simulated"]}
@@ -159,7 +159,7 @@ def by_sets(sets: EarlyStopping, judging: Answers, scale: Temperature) -> dict[s
     """How stopping by sets fares: in the end, what is said at the stop, and how far it is at every checkpoint."""
     said, told = judging
     stops = sets.decide(said).stopped_at
-    at_stop = scale.apply(said[stops - 1, torch.arange(len(told))])
+    at_stop = scale.apply_over_time(said)[stops - 1, torch.arange(len(told))]
     held = sets.sets(said)  # (checkpoints, examples, classes)
     times = torch.tensor(sets.checkpoints)
     return {

@@ -7,7 +7,8 @@
 The preset `laptop` of dvs-gestures judges by users 16 to 19, 105 recordings, and has one stranger, user 15, to choose a
 temperature by. Here every user of 1 to 15 is a stranger once: twelve are learnt from, three judge, with the preset's
 network, settings and number of presentations. A fold's temperature comes from the other four folds, so that nobody is
-judged by a temperature that he helped to choose. With the directory of a run the temperature of all five folds is put
+judged by a temperature that he helped to choose: one for the whole signal, fitted at its end, or one for each fifth of
+it (`bayspike.predict.temperature`). With the directory of a run the temperature of all five folds is put
 on that run's networks, which learnt from users 1 to 14, and users 16 to 19 judge: what twelve strangers more are worth.
 """
 
@@ -42,6 +43,7 @@ OUT = Path("docs/results/gesture-folds.jsonl")
 FOLDS, LEARNERS, MEMBERS = (1, 2, 3, 4, 5), ("bayes", "sgd"), 10
 WAYS: tuple[Gather, ...] = ("mean", "logits")
 MEASURES = ("accuracy", "ece", "nll")
+FIFTHS = (15, 30, 45, 60, 75)  # steps at which a signal is judged
 
 
 def answers(how: str, network: Network, learnt: list[Posterior], samples: Samples, seed: int, way: Gather) -> Any:
@@ -57,9 +59,14 @@ def of_fold(fold: int, how: str) -> dict[str, Any]:
     spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}}
     spec["training"] = {**TRAINING, "seed": fold}
     network, learnt, seconds = learn(spec, data)
-    found = {way: answers(how, network, learnt, data.test, fold, way)[-1] for way in WAYS}
-    said = {way: [[round(value, 6) for value in row] for row in found[way].tolist()] for way in WAYS}
-    return {"labels": data.test.labels.tolist(), "said": said, "seconds": round(seconds)}
+    said = {way: at_fifths(answers(how, network, learnt, data.test, fold, way)) for way in WAYS}
+    told = {way: [[[float(f"{p:.4g}") for p in row] for row in step] for step in said[way].tolist()] for way in WAYS}
+    told["mean"] = told["mean"][-1:]  # the paper's way at the end alone: the file is large enough
+    return {"labels": data.test.labels.tolist(), "said": told, "seconds": round(seconds)}
+
+
+def at_fifths(said: torch.Tensor) -> torch.Tensor:
+    return said[[step - 1 for step in FIFTHS]].to(torch.float64)
 
 
 def of_run(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -71,16 +78,16 @@ def of_run(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for model in models:
         for way in WAYS:
             how, seed = model.about["method"], int(model.about["seed"])
-            said = answers(how, model.network, model.posteriors, data.test, seed, way)
-            own = answers(how, model.network, model.posteriors, held_back, seed, way)
-            scales = {"one stranger": fit_temperature(own[-1], held_back.labels)}
+            said = at_fifths(answers(how, model.network, model.posteriors, data.test, seed, way))
+            own = at_fifths(answers(how, model.network, model.posteriors, held_back, seed, way))
+            scales = {"one stranger": fit_temperature(own, held_back.labels)}
             scales["the folds"] = fit_temperature(*gathered_folds(lines, how, way))
             for by, scale in scales.items():
-                scaled = scale.apply(said)
-                late = ece(scaled[data.test.time // 5 :], labels)
+                scaled = scale.apply_over_time(said)
+                late = {"worst_ece": float(ece(scaled, labels).max())} if len(scale.steps) == len(FIFTHS) else {}
                 found.append(
                     {"run": path.name, "learner": how, "seed": seed, "steps": way, "temperature_by": by}
-                    | {"temperature": scale.value, **scores(scaled[-1], labels), "worst_ece": float(late.max())}
+                    | {"temperature": scale.value, **scores(scaled[-1], labels), **late}
                 )
     return found
 
@@ -88,9 +95,9 @@ def of_run(path: Path, lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def gathered_folds(
     lines: list[dict[str, Any]], how: str, way: str, without: int | None = None
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """The answers of all folds, or of all but one, and the labels."""
+    """The answers of all folds, or of all but one, `(steps, recordings, classes)`, and the labels."""
     chosen = [line for line in lines if line.get("learner") == how and line.get("fold", without) != without]
-    said = torch.tensor([row for line in chosen for row in line["said"][way]], dtype=torch.float64)
+    said = torch.cat([torch.tensor(line["said"][way], dtype=torch.float64) for line in chosen], dim=1)
     return said / said.sum(-1, keepdim=True), torch.tensor([label for line in chosen for label in line["labels"]])
 
 
@@ -99,15 +106,36 @@ def scores(said: torch.Tensor, labels: torch.Tensor) -> dict[str, float]:
     return {name: float(value) for name, value in found.items()} | {"chance_ece": chance_ece(said)}
 
 
-def scaled_folds(lines: list[dict[str, Any]], how: str, way: str) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
-    """Every fold's answers, with the temperature of the other four."""
+def scaled_folds(
+    lines: list[dict[str, Any]], how: str, way: str, *, each_step: bool = False
+) -> dict[int, tuple[torch.Tensor, torch.Tensor]]:
+    """Every fold's answers, with the temperature of the other four: that of their ends for all, or each step's own."""
     found = {}
     for fold in FOLDS:
         scale: Temperature = fit_temperature(*gathered_folds(lines, how, way, without=fold))
         own = [line for line in lines if line.get("fold") == fold]
         said, labels = gathered_folds(own, how, way)
-        found[fold] = scale.apply(said), labels
+        found[fold] = (scale.apply_over_time(said) if each_step else scale.apply(said)), labels
     return found
+
+
+def over_time(lines: list[dict[str, Any]]) -> str:
+    """ECE at every fifth of the signal, all folds together: as it is, by the temperature of the end, by each step's."""
+    head = " | ".join(f"{step} of {FIFTHS[-1]}" for step in FIFTHS)
+    rows = [f"| learner, logits | temperature | {head} |", "|" + "---|" * (2 + len(FIFTHS))]
+    for how in LEARNERS:
+        plain, labels = gathered_folds(lines, how, "logits")
+        ways = {"none": plain}
+        for name, each_step in (("of the end", False), ("of each step", True)):
+            folds = scaled_folds(lines, how, "logits", each_step=each_step).values()
+            ways[name] = torch.cat([said for said, _ in folds], dim=1)
+        for name, said in ways.items():
+            rows.append(f"| {how} | {name} | {' | '.join(f'{each:.3f}' for each in ece(said, labels).tolist())} |")
+        chance = (f"{chance_ece(step):.3f}" for step in ways["of each step"])
+        rows.append(f"| {how} | of each step, by chance | {' | '.join(chance)} |")
+        right = (f"{100 * each:.1f} %" for each in accuracy(plain, labels).tolist())
+        rows.append(f"| {how} | accuracy | {' | '.join(right)} |")
+    return "\n".join(rows)
 
 
 def table(lines: list[dict[str, Any]]) -> str:
@@ -119,9 +147,9 @@ def table(lines: list[dict[str, Any]]) -> str:
         for how in LEARNERS:
             said, labels = gathered_folds(lines, how, way)
             folds = scaled_folds(lines, how, way)
-            plain = scores(said, labels)
-            after = scores(*(torch.cat(parts) for parts in zip(*folds.values(), strict=True)))
-            by_fold[how, way] = {fold: scores(*each) for fold, each in folds.items()}
+            plain = scores(said[-1], labels)
+            after = scores(torch.cat([each[-1] for each, _ in folds.values()]), labels)
+            by_fold[how, way] = {fold: scores(each[-1], of) for fold, (each, of) in folds.items()}
             cells = [f"{100 * plain['accuracy']:.1f}", f"{plain['ece']:.3f}", f"{plain['nll']:.3f}"]
             cells += [f"{after['ece']:.3f}", f"{after['chance_ece']:.3f}", f"{after['nll']:.3f}"]
             rows.append(f"| {how} | {way} | {len(labels)} | {' | '.join(cells)} |")
@@ -133,14 +161,14 @@ def table(lines: list[dict[str, Any]]) -> str:
         )
         cells = [difference(name, each) for name, each in zip(MEASURES, differences, strict=True)]
         found += f"\n\nBayes − SGD by fold, scaled, {way}: accuracy {cells[0]} points, ECE {cells[1]}, NLL {cells[2]}."
-    return found + of_runs([line for line in lines if "run" in line])
+    return f"{found}\n\n{over_time(lines)}" + of_runs([line for line in lines if "run" in line])
 
 
 def of_runs(lines: list[dict[str, Any]]) -> str:
-    """A run's networks, by where the temperature came from."""
+    """A run's networks, by where the temperature came from, each step's own; the worst of the fifths by the logits."""
     if not lines:
         return ""
-    rows = ["| learner | steps | temperature from | T | accuracy % | ECE | at the worst step | by chance | NLL |"]
+    rows = ["| learner | steps | temperature from | T | accuracy % | ECE | at the worst fifth | by chance | NLL |"]
     rows.append("|" + "---|" * 9)
     for key in dict.fromkeys((line["learner"], line["steps"], line["temperature_by"]) for line in lines):
         of = [line for line in lines if (line["learner"], line["steps"], line["temperature_by"]) == key]

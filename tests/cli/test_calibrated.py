@@ -114,7 +114,8 @@ def test_predict_scales_by_the_best_temperature(run: Path, picture: Path, capsys
 
     def loss(t: float) -> float:
         power = p[-1] ** (1 / t)
-        return log_loss(labels, power / power.sum(-1, keepdims=True), labels=range(10))
+        improbable = 0.5 * (np.log(t) / np.log(2)) ** 2  # by the prior of T
+        return len(labels) * log_loss(labels, power / power.sum(-1, keepdims=True), labels=range(10)) + improbable
 
     assert loss(temperature) <= min(loss(temperature * 1.02), loss(temperature / 1.02))
 

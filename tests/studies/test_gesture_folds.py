@@ -14,8 +14,8 @@ from bayspike.predict.temperature import fit_temperature
 def fold(number: int, right: int, learner: str = "sgd") -> dict[str, Any]:
     """Ten recordings, all called the first of two gestures with 0.8; so many of them are."""
     labels = [0] * right + [1] * (10 - right)
-    said = [[0.8, 0.2]] * 10
-    return {"fold": number, "learner": learner, "labels": labels, "said": {"mean": said, "logits": said}}
+    said = [[[0.8, 0.2]] * 10] * len(gesture_folds.FIFTHS)
+    return {"fold": number, "learner": learner, "labels": labels, "said": {"mean": said[-1:], "logits": said}}
 
 
 def every(*right: int) -> list[dict[str, Any]]:
@@ -26,9 +26,25 @@ def test_a_fold_is_scaled_by_the_other_four() -> None:
     """By hand: of the other forty 36 are right, so that 0.8 becomes 0.9, however wrong the fold itself is."""
     found = gesture_folds.scaled_folds(every(2, 9, 9, 9, 9), "sgd", "mean")
     said, labels = found[1]
-    assert said[:, 0].tolist() == pytest.approx([0.9] * 10, abs=2e-3)  # the prior of T holds a little
+    assert said[-1, :, 0].tolist() == pytest.approx([0.9] * 10, abs=0.015)  # the prior of T holds a little
     assert labels.tolist() == [0, 0] + [1] * 8
-    assert found[2][0][0, 0] == pytest.approx((2 + 27) / 40, abs=3e-3)
+    assert found[2][0][-1, 0, 0] == pytest.approx((2 + 27) / 40, abs=0.015)
+
+
+def test_each_fifth_of_a_signal_has_a_temperature_of_its_own() -> None:
+    """Half of the answers are right early, nine of ten at the end; both are said with 0.8."""
+    lines = every(9, 9, 9, 9, 9)
+    for line in lines:  # early, four of ten more are told to be the other gesture
+        early = [[0.8, 0.2]] * 5 + [[0.2, 0.8]] * 4 + [[0.8, 0.2]]
+        line["said"]["logits"] = [early, *line["said"]["logits"][1:]]
+    apart = gesture_folds.scaled_folds(lines, "sgd", "logits", each_step=True)[1][0]
+    alike = gesture_folds.scaled_folds(lines, "sgd", "logits")[1][0]
+    assert apart[0].max() == pytest.approx(0.5, abs=0.02)
+    assert apart[-1].max() == pytest.approx(0.9, abs=0.015)
+    assert torch.equal(apart[-1], alike[-1])
+    assert alike[0].max() == alike[-1].max()
+    row = gesture_folds.over_time(lines).splitlines()[2]
+    assert row == "| bayes | none | 0.300 | 0.100 | 0.100 | 0.100 | 0.100 |"
 
 
 def test_both_learners_are_told_and_their_difference_by_fold() -> None:
@@ -61,4 +77,4 @@ def test_what_the_file_has_is_not_learnt_again(tmp_path: Path, monkeypatch: pyte
     expected = fit_temperature(torch.tensor([[0.8, 0.2]] * 40), torch.tensor(([0] * 8 + [1] * 2) * 4)).value
     assert expected == pytest.approx(1.0, abs=1e-3)
     said, _ = gesture_folds.scaled_folds(lines, "bayes", "logits")[5]
-    assert said[0, 0] == pytest.approx(0.8, abs=1e-3)
+    assert said[-1, 0, 0] == pytest.approx(0.8, abs=1e-3)

@@ -181,7 +181,9 @@ class Predict:
                 f"{checkpoints[0]} to {checkpoints[-1]} hold the right class, if the input is of the same kind."
             )
         if fitted.temperature is not None:
-            notes.append(f"{fitted.temperature.note} Fitted at the last time-step; the sets do not use it.")
+            notes.append(
+                f"{fitted.temperature.note} Fitted at every time-step, told of the last; the sets do not use it."
+            )
         if fitted.foreign is not None:
             notes.append(f"At any one time-step {FALSE_ALARM:.0%} of own inputs look foreign.")
         for note in notes:
@@ -243,7 +245,7 @@ class Telling:
         temperature = self.calibration.temperature
         probabilities = decision.probabilities[0]
         if temperature is not None:
-            probabilities = temperature.apply(probabilities)
+            probabilities = temperature.apply(probabilities, decision.time)
         label, sure = int(decision.label[0]), float(probabilities.max())
         doubt, foreign = float(decision.epistemic[0]), bool(decision.foreign[0])
         if not self.as_json:
@@ -259,7 +261,7 @@ class Telling:
             "probabilities": [round(float(p), 6) for p in probabilities],
         }  # fmt: skip
         if temperature is not None:
-            entry["temperature"] = temperature.value
+            entry["temperature"] = temperature.at(decision.time)
         if self.calibration.sets is not None:
             entry["coverage"] = round(1 - self.calibration.sets.alpha, 9)
             entry["set"] = self._named()

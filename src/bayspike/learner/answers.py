@@ -75,7 +75,9 @@ class Judge:
         require_range("confidence", confidence, 0, 1)
         done = predict_samples(self.committee, samples, generator)
         assert done.members is not None
-        over_time = self.scaled(self.known(done.probabilities))
+        over_time = self.known(done.probabilities)
+        if (scale := self.scale) is not None:
+            over_time = scale.apply_over_time(over_time)
         return self.answers(done.probabilities[-1], done.members, samples.time, confidence, over_time, done.discord)
 
     def open(self, batch: int = 1, confidence: float = 0.0) -> "LearnerWatch":
@@ -97,7 +99,9 @@ class Judge:
         foreign = torch.zeros(len(probabilities), dtype=torch.bool)
         if calibration is not None and calibration.foreign is not None:
             foreign = calibration.foreign.flags(members, time, discord)
-        known = self.scaled(self.known(probabilities))
+        known = self.known(probabilities)
+        if (scale := self.scale) is not None:
+            known = scale.apply(known, time)
         doubt = split_uncertainty(members).epistemic.to(known.dtype)
         if not self.classes:
             nothing = torch.zeros(len(probabilities))
@@ -116,10 +120,10 @@ class Judge:
         named = probabilities[..., : len(self.classes)]
         return named / named.sum(dim=-1, keepdim=True)
 
-    def scaled(self, known: Tensor) -> Tensor:
-        """By the temperature, if there is one."""
-        scale = None if self.calibration is None else self.calibration.temperature
-        return known if scale is None or len(self.classes) < 2 else scale.apply(known)
+    @property
+    def scale(self) -> Temperature | None:
+        """The temperature, if there is one, and something to scale."""
+        return None if self.calibration is None or len(self.classes) < 2 else self.calibration.temperature
 
 
 class LearnerWatch:
@@ -175,18 +179,17 @@ def calibrate(state: LearnerState, with_temperature: bool = False) -> LearnerSta
     committee = judge_of(replace(state, calibration=None)).committee
     generator = generator_for(state.seed, "calibration")
     done = [predict_samples(committee, part, generator, keep_members="all") for part in state.held_back]
-    rule = None
+    longest, rule = max(part.time for part in state.held_back), None
     if examples >= enough(state.recipe.false_alarm):
-        longest = max(part.time for part in state.held_back)
         members = torch.cat([_lasting(each.members, longest, 1) for each in done if each.members is not None], dim=2)
         apart = [_lasting(each.discord, longest, 0) for each in done if each.discord is not None]
         discord = torch.cat(apart, dim=1) if apart else None
         rule = calibrate_foreign(members, state.recipe.false_alarm, state.recipe.foreign_score, discord)
     temperature: Temperature | None = None
     if with_temperature:
-        finals = torch.cat([each.probabilities[-1] for each in done])
         require(len(state.classes) > 1, "a temperature needs two classes at least.")
-        temperature = fit_temperature(finals, torch.cat([part.labels for part in state.held_back]))
+        said = torch.cat([_lasting(each.probabilities, longest, 0) for each in done], dim=1)
+        temperature = fit_temperature(said, torch.cat([part.labels for part in state.held_back]))
     return replace(state, calibration=Calibration(rule, examples, temperature))
 
 

@@ -43,7 +43,7 @@ def fit(
 ) -> Calibration:
     """Fit what is asked for to held-out samples; the generator encodes their spikes.
 
-    `temperature` is fitted at the last time-step. `promise` is the coverage of sets at the `checkpoints`, `false_alarm`
+    `temperature` is fitted at every time-step. `promise` is the coverage of sets at the `checkpoints`, `false_alarm`
     the share of own inputs that may be called foreign at any one step.
     """
     if promise is not None:
@@ -56,7 +56,7 @@ def fit(
     labels = samples.labels.to(done.probabilities.device)
     return Calibration(
         len(samples),
-        fit_temperature(done.probabilities[-1], labels) if temperature else None,
+        fit_temperature(done.probabilities, labels) if temperature else None,
         None if promise is None else fit_sets(done.probabilities, labels, checkpoints, promise),
         foreign,
     )

@@ -53,7 +53,7 @@ def controls_of(
     if (gather := config.judging.gather) != "mean":
 
         def calibrate(committee: Committee) -> Temperature | None:
-            return held_back_temperature(committee, dataset, seed, stream.judges[-1])
+            return held_back_temperature(committee, dataset, seed, stream.judges[-1], over_time=False)
 
         result["gathered"] = {"gather": gather, "scores": _plain(ask(gather=gather, calibrate=calibrate))}
     return result

@@ -80,7 +80,7 @@ def evaluate(
     if wanted.temperature:
         temperature = held_back_temperature(predictor, dataset, seed)
         if temperature is None:
-            temperature = fit_temperature(held_out[-1], labels[calibrating])
+            temperature = fit_temperature(held_out, labels[calibrating])
         scaled = score(temperature.apply(judged[-1]), labels[judging])
     if wanted.foreign and dataset.foreign is not None:
         other = foreign_prediction(predictor, dataset.foreign, seed)

@@ -54,11 +54,14 @@ def held_back_temperature(
     seed: int,
     newest: Task | None = None,
     known: Tensor | None = None,
+    *,
+    over_time: bool = True,
 ) -> Temperature | None:
-    """The one number that makes the examples held back most likely at their end; None where there are none.
+    """What makes the examples held back most likely, at their end and at every step of them; None where there are none.
 
     Where tasks re-wire the inputs, they are seen as the `newest` task sees them: a stream's last examples, kept back.
-    With `known`, the labels of what was learnt so far, those of other classes are left aside.
+    With `known`, the labels of what was learnt so far, those of other classes are left aside. `over_time=False`: at
+    their end alone.
     """
     kept = dataset.held_back
     if kept is None:
@@ -69,8 +72,9 @@ def held_back_temperature(
         return None
     if newest is not None and isinstance(newest.test, Remapped):
         kept = Remapped(kept, newest.test.source)
-    done = predict_samples(predictor, kept, generator_for(seed, "held back"), over_time=False, keep_members="none")
-    return fit_temperature(done.probabilities[-1], kept.labels.to(done.probabilities.device))
+    done = predict_samples(predictor, kept, generator_for(seed, "held back"), over_time=over_time, keep_members="none")
+    said = done.probabilities if over_time else done.probabilities[-1]
+    return fit_temperature(said, kept.labels.to(done.probabilities.device))
 
 
 def interim(
@@ -102,7 +106,7 @@ def interim(
             scale = None
             if name == beside and calibrating is not None:
                 known = torch.cat([part.labels for part in parts]).unique()
-                scale = held_back_temperature(predictor, calibrating, seed, judges[-1], known)
+                scale = held_back_temperature(predictor, calibrating, seed, judges[-1], known, over_time=False)
             generator = torch.Generator().manual_seed(moment)  # the same spikes for every predictor
             finals = [
                 _scaled(
@@ -195,7 +199,7 @@ def foreign_prediction(
 
 
 def _scaled(done: Prediction, temperature: Temperature | None) -> Prediction:
-    return done if temperature is None else done._replace(probabilities=temperature.apply(done.probabilities))
+    return done if temperature is None else done._replace(probabilities=temperature.apply_over_time(done.probabilities))
 
 
 def frames(judges: Sequence[Task], chosen: Tensor, seed: int, inputs: int) -> NDArray[np.uint8]:
