@@ -38,7 +38,7 @@ class Step(NamedTuple):
 
 
 FOUR = "--method bayes-stream si ewc-online finetune"  # of the streams without boundaries
-MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --stored 0 10 450 --kernels compiled"
+MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --kernels compiled"
 SIX_DVS = "--method ewc bayes sgd ewc-binary bayes-binary ste"
 
 # Five seeds where one costs less than ten minutes. A study that asks trained networks comes after their runs.
@@ -49,6 +49,13 @@ STEPS = (
         6,
         "split-mnist",
         ("reliability", "foreign_confidence"),
+    ),
+    Step(
+        "split-mnist-controls",
+        "split-mnist --preset paper --method bayes ewc sgd --evaluations 1 --control-examples 4000 --kernels compiled "
+        "--seeds 5",
+        1,
+        "split-mnist-controls",
     ),
     Step(
         "split-mnist-shifted",

@@ -223,3 +223,13 @@ def test_controls_of_a_run_that_gathers_otherwise_stand_that_way_too(run: Path, 
     assert "bayes, weighted, scaled" in (out / "report.html").read_text("utf-8")
     before = json.loads((run / "summary.json").read_text("utf-8"))["methods"]["bayes"]
     assert before["controls_gathered"] is None
+
+
+def test_a_run_judges_controls_on_as_many_examples_as_it_is_told(tmp_path: Path) -> None:
+    for count, expected in ((6, {"examples": 6}), (0, None)):
+        out = tmp_path / str(count)
+        asked = ["--method", "sgd", "--control-examples", str(count)]
+        assert main(["run", "digits", "--out", str(out), *TINY, *asked]) == 0
+        found = json.loads((out / "results" / "sgd-seed0.json").read_text("utf-8"))
+        found = found.get("result", found)["controls"]
+        assert (found and {"examples": found["examples"]}) == expected

@@ -121,6 +121,8 @@ class JudgingFlags:
     """The predictor whose figures stand for a Bayesian method."""
     interim_examples: int | None = None
     """Test examples of evaluations during training; the last one always takes all."""
+    control_examples: int | None = None
+    """Test examples on which a posterior is judged beside its controls, as many others choose; 0: no controls."""
     gather: Literal["mean", "weighted", "logits"] | None = None
     """How the steps of a signal become one answer. Beside mean, the paper's: weighted by what each step knows, or by
     adding logits; either with a temperature fitted on what --held-back stores."""

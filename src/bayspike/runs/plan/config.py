@@ -136,6 +136,7 @@ class JudgingOptions:
     def __post_init__(self) -> None:
         require_range("members", self.members, 1, MOST_MEMBERS)
         require_range("stored_examples", self.stored_examples, 1)
+        require_range("control_examples", self.control_examples, 0)
         check_gather(self.gather)
         if self.interim_examples is not None:
             require_range("interim_examples", self.interim_examples, 1)
