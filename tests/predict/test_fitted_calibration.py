@@ -124,9 +124,14 @@ def test_fit_agrees_with_its_parts() -> None:
         scaled = logs / math.exp(log_t)
         return float((np.log(np.exp(scaled).sum(-1)) - scaled[np.arange(60), y]).mean())
 
-    best = minimize_scalar(loss, bounds=(math.log(0.01), math.log(100)), method="bounded", options={"xatol": 1e-9})
+    def improbable(log_t: float) -> float:  # with the prior of T
+        return 60 * loss(log_t) + 0.5 * (log_t / math.log(2)) ** 2
+
+    bounds = (math.log(0.01), math.log(100))
+    best = minimize_scalar(improbable, bounds=bounds, method="bounded", options={"xatol": 1e-9})
     assert fitted.temperature is not None
-    assert fitted.temperature.nll_after == pytest.approx(best.fun, abs=1e-6)
+    assert fitted.temperature.nll_after == pytest.approx(loss(best.x), abs=1e-6)
+    assert len(fitted.temperature.steps) == len(p)
     assert fitted.sets is not None
     rank = math.ceil(61 * 0.9)
     assert fitted.sets.thresholds[:, 0].tolist() == [

@@ -65,8 +65,8 @@ def test_a_temperature_comes_from_what_was_held_back_and_leaves_the_test_part_wh
     kept = dataset.test.subset(torch.arange(30))
     found = evaluate(committee, replace(dataset, held_back=kept), Wanted(temperature=True), seed=3)
     assert (found.scores.examples, found.calibrated_on) == (80, 0)
-    done = predict_samples(committee, kept, generator_for(3, "held back"), over_time=False)
-    assert found.temperature == fit_temperature(done.probabilities[-1], kept.labels)
+    done = predict_samples(committee, kept, generator_for(3, "held back"))
+    assert found.temperature == fit_temperature(done.probabilities, kept.labels)
     assert found.temperature.examples == 30
     assert found.scaled is not None
     assert found.scaled.accuracy == found.scores.accuracy
