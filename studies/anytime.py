@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from cells import settings_of
 from torch import Tensor
 
 from bayspike.cli.models import load_data_of
@@ -67,6 +68,10 @@ def joules_over_time(model: Model, samples: Samples, members: int) -> Tensor:
 def place(model: Model) -> tuple[str, str, int]:
     """What tells one learner from another."""
     return model.about["experiment"], model.about["label"], int(model.about["seed"])
+
+
+def place_of(row: dict[str, Any]) -> tuple[str, str, int]:
+    return row["experiment"], row["label"], row["seed"]
 
 
 def gather_of(model: Model) -> Gather:
@@ -262,16 +267,18 @@ def main() -> None:
             parser.error(f"{run} is no run with trained networks: {run / 'checkpoints'} is not there.")
     torch.set_num_threads(1)
     rows = [json.loads(line) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
-    known = {(row["experiment"], row["label"], row["seed"]) for row in rows}
     for run in options.runs:
+        settings = settings_of(run)
         models = [load_model(run, job) for job in sorted(each.name for each in (run / "checkpoints").iterdir())]
+        known = {place_of(row) for row in rows if row.get("settings") == settings}
         new = [model for model in models if place(model) not in known]
         data = load_data_of(new[0], None, None, None) if new else None  # jobs of one run have the same
         for model in new:
             assert data is not None
-            rows.append(judged(model, data))
-            with options.out.open("a", encoding="utf-8") as lines:
-                lines.write(json.dumps(rows[-1]) + "\n")
+            found = {**judged(model, data), "settings": settings}
+            # what an earlier run of other settings had gives way
+            rows = [*(row for row in rows if place_of(row) != place(model)), found]
+            options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
     for name in sorted({row["experiment"] for row in rows}):
         draw([row for row in rows if row["experiment"] == name], options.pictures / f"anytime-{name}.png")
     print(table(rows))

@@ -1,6 +1,9 @@
 """What the cells of the docs' tables have in common."""
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
@@ -48,3 +51,11 @@ def difference(measure: str, found: Mapping[str, Any] | None) -> str:
     mean, low, high = (f"{scale * found[key]:+.{places}f}" for key in ("mean", "low", "high"))
     text = f"{mean} [{low}, {high}]".replace("-", "−")
     return text if better(measure, found) is None else f"**{text}**"
+
+
+def settings_of(run: Path) -> str:
+    """A short name of all that a run was begun with, but for where its data lay: other settings, another name."""
+    config = json.loads((run / "config.json").read_text("utf-8"))
+    config["data"].pop("root", None)
+    config["dataset"].pop("place", None)
+    return hashlib.sha256(json.dumps(config, sort_keys=True).encode()).hexdigest()[:12]

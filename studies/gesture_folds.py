@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from cells import difference, of_seeds
+from cells import difference, of_seeds, settings_of
 from events import learn
 
 from bayspike.cli.models import load_data_of
@@ -53,12 +53,17 @@ def answers(how: str, network: Network, learnt: list[Posterior], samples: Sample
     return predict_samples(predictor, samples, generator_for(seed, "folds")).probabilities.cpu()
 
 
+def settings(fold: int, how: str) -> dict[str, Any]:
+    """With what a fold is learnt; a line made with others is made anew."""
+    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}}
+    plain: dict[str, Any] = json.loads(json.dumps({**spec, "training": {**TRAINING, "seed": fold}}))
+    return plain
+
+
 def of_fold(fold: int, how: str) -> dict[str, Any]:
     """Learn from twelve users; the answers of the last step on the recordings of the other three."""
     data = catalogue.load("dvs_gesture", time=25, **DATA, **SEEN, validation=True, fold=fold)
-    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}}
-    spec["training"] = {**TRAINING, "seed": fold}
-    network, learnt, seconds = learn(spec, data)
+    network, learnt, seconds = learn(settings(fold, how), data)
     said = {way: at_fifths(answers(how, network, learnt, data.test, fold, way)) for way in WAYS}
     told = {way: [[[float(f"{p:.4g}") for p in row] for row in step] for step in said[way].tolist()] for way in WAYS}
     told["mean"] = told["mean"][-1:]  # the paper's way at the end alone: the file is large enough
@@ -186,20 +191,25 @@ def main() -> None:
     torch.set_num_threads(1)
     known = [json.loads(line) for line in OUT.read_text("utf-8").splitlines()] if OUT.exists() else []
 
-    def keep(line: dict[str, Any]) -> None:
-        known.append(line)
-        with OUT.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+    def keep(lines: list[dict[str, Any]]) -> None:
+        known[:] = lines
+        OUT.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
 
     for fold in () if options.table else FOLDS:
         for how in LEARNERS:
-            if (fold, how) not in {(line.get("fold"), line["learner"]) for line in known}:
+            same = [line for line in known if (line.get("fold"), line["learner"]) == (fold, how)]
+            spec = settings(fold, how)
+            if not any(line.get("settings") == spec for line in same):
                 begin = time.perf_counter()
-                keep({"fold": fold, "learner": how, **of_fold(fold, how), "all": round(time.perf_counter() - begin)})
-                print(fold, how, known[-1]["all"], flush=True)
-    if options.run is not None and options.run.name not in {line.get("run") for line in known}:
-        for line in of_run(options.run, known):
-            keep(line)
+                found = {"fold": fold, "learner": how, "settings": spec, **of_fold(fold, how)}
+                found["all"] = round(time.perf_counter() - begin)
+                keep([*(line for line in known if line not in same), found])
+                print(fold, how, found["all"], flush=True)
+    if options.run is not None:
+        name = settings_of(options.run)
+        if not any(line.get("settings") == name for line in known):
+            folds = [line for line in known if "fold" in line]
+            keep([*folds, *({**line, "settings": name} for line in of_run(options.run, folds))])
     print(table(known))
 
 

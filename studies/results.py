@@ -53,7 +53,7 @@ STEPS = (
     Step(
         "split-mnist-controls",
         "split-mnist --preset paper --method bayes ewc sgd --evaluations 1 --control-examples 4000 --kernels compiled "
-        "--seeds 5",
+        "--seeds 3",
         1,
         "split-mnist-controls",
     ),
@@ -168,7 +168,7 @@ STEPS = (
         "split-fashion-mnist-full",
     ),
     Step("two-moons", "two-moons --preset paper --seeds 3 --kernels compiled", 0.5, "two-moons", ("two_moons",)),
-    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 5", 0.6, "nmnist-maps"),
+    Step("nmnist-maps", "split-nmnist --preset laptop --seeds 3", 0.5, "nmnist-maps"),
     Step(
         "nmnist-joint",
         "split-nmnist --preset paper --method bayes-joint joint --network 32c5s2-2p-96c5s2 --epochs 16 --evaluations 1 "
@@ -183,7 +183,7 @@ STEPS = (
         "gestures-genuine",
         ("reliability", "over_time", "foreign_confidence"),
     ),
-    Step("split-gestures", "split-gestures --preset laptop --seeds 5", 0.5, "split-gestures"),
+    Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.4, "split-gestures"),
     Step("gesture-folds", "studies/gesture_folds.py runs/results/gestures-genuine", 0.3, lines="gesture-folds"),
     Step("foreign-gestures", "studies/foreign_gestures.py", 1, lines="foreign-gestures"),
     Step("delays", "studies/delays.py", 0.7, lines="delays"),
