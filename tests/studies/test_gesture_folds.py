@@ -58,9 +58,13 @@ def test_both_learners_are_told_and_their_difference_by_fold() -> None:
     assert told[7].startswith("Bayes − SGD by fold, scaled, mean: accuracy **+10.00 [+10.00, +10.00]** points, ECE ")
 
 
-def test_what_the_file_has_is_not_learnt_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_file_has_is_learnt_again_only_with_other_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out, learnt = tmp_path / "folds.jsonl", []
-    out.write_text(json.dumps(fold(1, 8)) + "\n")
+    kept = {**fold(1, 8), "settings": gesture_folds.settings(1, "sgd")}
+    of_before = {**fold(2, 1), "settings": {**gesture_folds.settings(2, "sgd"), "rule": {"lr": 1.0}}}
+    out.write_text("".join(json.dumps(line) + "\n" for line in (kept, of_before)))
 
     def of_fold(number: int, how: str) -> dict[str, Any]:
         learnt.append((number, how))
@@ -73,7 +77,11 @@ def test_what_the_file_has_is_not_learnt_again(tmp_path: Path, monkeypatch: pyte
         gesture_folds.main()
     assert len(learnt) == 9
     assert (1, "sgd") not in learnt
+    assert (2, "sgd") in learnt
     lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert len(lines) == 10
+    assert kept in lines
+    assert of_before not in lines
     expected = fit_temperature(torch.tensor([[0.8, 0.2]] * 40), torch.tensor(([0] * 8 + [1] * 2) * 4)).value
     assert expected == pytest.approx(1.0, abs=1e-3)
     said, _ = gesture_folds.scaled_folds(lines, "bayes", "logits")[5]
