@@ -38,7 +38,7 @@ SETTINGS: dict[str, list[Rule]] = {
         GaussianVI(remember=LONG, prior_std=0.3),
         GaussianVI(remember=300_000.0),
     ],
-    "bayes-flat": [GaussianVI(remember=LONG, crowd=crowd, flat=True) for crowd in (200.0, 100.0, 400.0, 800.0)],
+    "bayes-flat": [GaussianVI(remember=LONG, crowd=crowd, flat=True) for crowd in (200.0, 100.0, 400.0, 800.0, 1600.0)],
     "mesu": [MESU(remember=LONG, prior_std=std) for std in (0.03, 0.1, 0.2, 0.4)],
     "bgd": [BGD(prior_std=std) for std in (0.03, 0.1, 0.2, 0.4)],
     "ewc-online": [

@@ -28,6 +28,7 @@ class Step(NamedTuple):
     summary: str | None = None  # name of the file in docs/results that a run's summary becomes
     figures: tuple[str, ...] = ()  # files of the run's figures that become docs/img/results-NAME-….png
     lines: str | None = None  # name of the file in docs/results that a study appends to
+    prune: tuple[str, ...] = ()  # shares of the synapses that are cut of a run's networks when it is done
 
     @property
     def run(self) -> Path:
@@ -43,6 +44,14 @@ SIX_DVS = "--method ewc bayes sgd ewc-binary bayes-binary ste"
 
 # Five seeds where one costs less than ten minutes. A study that asks trained networks comes after their runs.
 STEPS = (
+    Step(
+        "demo",
+        "digits --preset demo --method bayes ewc sgd --seeds 3",
+        0.1,
+        "demo",
+        ("pruning",),
+        prune=("0.5", "0.75", "0.9", "0.95"),
+    ),
     Step(
         "split-mnist",
         "split-mnist --preset paper --evaluations 2",
@@ -258,6 +267,11 @@ def command(step: Step) -> list[str]:
     return [sys.executable, "-m", "bayspike", "run", *step.arguments.split(), "--out", str(step.run)]
 
 
+def after(step: Step) -> list[str]:
+    """What is then asked of a run's networks, to be kept in its summary and figures."""
+    return [sys.executable, "-m", "bayspike", "evaluate", str(step.run), "--prune", *step.prune, "--keep"]
+
+
 def state(step: Step, docs: Path = ROOT / "docs") -> str:
     """How far a run is, or how many lines a study's file has; a run of other arguments is none of this step."""
     if step.summary is None:
@@ -269,7 +283,8 @@ def state(step: Step, docs: Path = ROOT / "docs") -> str:
         if not set(step.arguments.split()) <= set(typed):  # more may be said, such as --quiet
             return "other"
     if (step.run / "summary.json").is_file():
-        return "done"
+        methods = json.loads((step.run / "summary.json").read_text("utf-8"))["methods"].values()
+        return "begun" if step.prune and not all(each.get("pruning") for each in methods) else "done"
     return "begun" if step.run.exists() else "missing"
 
 
@@ -314,9 +329,10 @@ def main() -> int:
         if found == "other":
             print(f"{step.run} was made by another command than {step.name} has: move it away.", file=sys.stderr)
             return 2
-        if found != "done" and (code := subprocess.run(command(step), cwd=ROOT).returncode):
-            print(f"{step.name} ended with code {code}: call this again to go on with it.", file=sys.stderr)
-            return code
+        for words in () if found == "done" else (command(step), *([after(step)] if step.prune else [])):
+            if code := subprocess.run(words, cwd=ROOT).returncode:
+                print(f"{step.name} ended with code {code}: call this again to go on with it.", file=sys.stderr)
+                return code
         if step.summary is not None:
             publish(step)
     return subprocess.run([sys.executable, "studies/tables.py"], cwd=ROOT).returncode

@@ -11,6 +11,7 @@ import results
 import tables
 
 from bayspike.cli import main
+from bayspike.cli.models import Evaluate
 from bayspike.cli.run import Run
 from bayspike.experiments.registry import experiment
 from bayspike.runs.plan.config import RunConfig
@@ -44,7 +45,7 @@ def test_a_run_has_a_valid_configuration_and_draws_the_figures_that_are_copied(
 ) -> None:
     config = resolved(step)
     drawn = {FILES_OF_FIGURES.get(name, name) for name in experiment(config.experiment).figures}
-    assert set(step.figures) <= drawn
+    assert set(step.figures) <= drawn | ({"pruning"} if step.prune else set())
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,20 @@ def test_what_a_run_leaves_in_the_docs(tmp_path: Path, monkeypatch: pytest.Monke
     kept = json.loads((tmp_path / "docs" / "results" / "theirs.json").read_text())
     assert kept == {"methods": {}, "protocol": {"dataset": {"place": "mnist"}}}
     assert (tmp_path / "docs" / "img" / "results-mine-foreign-confidence.png").read_bytes() == b"foreign_confidence"
+
+
+def test_a_run_that_is_to_be_pruned_is_done_when_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(results, "RUNS", tmp_path)
+    (step,) = [step for step in RUNS if step.prune]
+    made_run(step, step.arguments)
+    for kept, state in ((None, "begun"), ([{"share": 0.5}], "done")):
+        (step.run / "summary.json").write_text(json.dumps({"methods": {"bayes": {"pruning": kept}}}))
+        assert results.state(step) == state
+    asked: list[Evaluate] = []
+    monkeypatch.setattr(Evaluate, "execute", lambda self: asked.append(self) or 0)
+    assert main(results.after(step)[3:]) == 0
+    assert asked[0].prune == (0.5, 0.75, 0.9, 0.95)
+    assert asked[0].keep
 
 
 def test_the_list_counts_lines_and_hours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
