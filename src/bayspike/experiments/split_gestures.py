@@ -60,7 +60,7 @@ EXPERIMENT = Experiment(
             seeds=3,
             network=MAPS,
             training={
-                "epochs": 10,
+                "epochs": 4,  # of each task; what is stored is shown again in all later ones
                 "evaluations": 2,
                 "judge": "learnt",
                 "coreset_selection": "medoids",
