@@ -248,7 +248,9 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def across(of: list[dict[str, Any]], way: str, key: str, scale: float = 1.0, digits: int = 1) -> str:
-    """Mean ± std over the seeds."""
+    """Mean ± std over the seeds; empty where an earlier study did not ask."""
+    if any(key not in row[way] for row in of):
+        return ""
     values = [scale * row[way][key] for row in of]
     spread = f" ± {np.std(values, ddof=1):.{digits}f}" if len(of) > 1 else ""
     return f"{np.mean(values):.{digits}f}{spread}"
