@@ -14,7 +14,6 @@ of a Loihi chip by its published figures, for what was simulated up to the stop 
 """
 
 import argparse
-import json
 from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,6 +39,7 @@ from bayspike.runs.models import Model, load_model
 from bayspike.runs.outcome.chip import energy_spent
 from bayspike.runs.outcome.examination import committee_generator
 from bayspike.seeds import generator_for
+from bayspike.storage.files import read_lines, write_lines
 
 OUT, PICTURES = Path("docs/results/anytime.jsonl"), Path("docs/img")
 PROMISE, MAY_COST = 0.9, 0.01
@@ -268,7 +268,7 @@ def main() -> None:
         if not (run / "checkpoints").is_dir():
             parser.error(f"{run} is no run with trained networks: {run / 'checkpoints'} is not there.")
     torch.set_num_threads(1)
-    rows = [json.loads(line) for line in options.out.read_text("utf-8").splitlines()] if options.out.exists() else []
+    rows = read_lines(options.out)
     for run in options.runs:
         settings = settings_of(run)
         models = [load_model(run, job) for job in sorted(each.name for each in (run / "checkpoints").iterdir())]
@@ -280,7 +280,7 @@ def main() -> None:
             found = {**judged(model, data), "settings": settings}
             # what an earlier run of other settings had gives way
             rows = [*(row for row in rows if place_of(row) != place(model)), found]
-            options.out.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+            write_lines(options.out, rows)
     for name in sorted({row["experiment"] for row in rows}):
         draw([row for row in rows if row["experiment"] == name], options.pictures / f"anytime-{name}.png")
     print(table(rows))

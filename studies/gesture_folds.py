@@ -38,6 +38,7 @@ from bayspike.runs.outcome.examination import committee_generator
 from bayspike.runs.outcome.paired import compare
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import Network
+from bayspike.storage.files import read_lines, write_lines
 
 OUT = Path("docs/results/gesture-folds.jsonl")
 FOLDS, LEARNERS, MEMBERS = (1, 2, 3, 4, 5), ("bayes", "sgd"), 10
@@ -189,11 +190,11 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    known = [json.loads(line) for line in OUT.read_text("utf-8").splitlines()] if OUT.exists() else []
+    known = read_lines(OUT)
 
     def keep(lines: list[dict[str, Any]]) -> None:
         known[:] = lines
-        OUT.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+        write_lines(OUT, lines)
 
     for fold in () if options.table else FOLDS:
         for how in LEARNERS:
