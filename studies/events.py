@@ -13,7 +13,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +22,12 @@ from torch import Tensor
 
 from bayspike.continual.methods import build_rule, method
 from bayspike.continual.protocol import StreamConfig, run_stream
-from bayspike.continual.tasks import split_by_class
+from bayspike.continual.tasks import Stream, split_by_class
 from bayspike.data import catalogue
 from bayspike.data.augment import parse_augment
 from bayspike.data.base import Dataset, Samples
 from bayspike.data.delays import delays_of
+from bayspike.experiments.split_gestures import in_tasks
 from bayspike.learning.batch import posteriors
 from bayspike.metrics import accuracy, auroc, ece, entropy, mutual_information, nll
 from bayspike.predict.by_name import make_predictor
@@ -42,6 +43,11 @@ from bayspike.spiking.network import NetworkConfig, build
 OUT = Path("docs/results/events-trials.jsonl")
 TRIALS = Path("studies/events-trials.json")  # name -> data, options of the loader, method, rule, network, training
 TRAINING = "training."
+STREAMS: Mapping[str, Callable[[Dataset], Stream]] = {
+    "offline": offline,
+    "split": split_by_class,
+    "split-gestures": in_tasks,
+}
 Spec = Mapping[str, Any]
 
 
@@ -67,15 +73,15 @@ def learn(spec: Spec, data: Dataset) -> tuple[Any, Any, float]:
     rule = build_rule(spec["method"], of_rule)
     network = network_of(spec, data, rule.binary)
     training = {**spec["training"], **of_training}
-    whole = spec.get("stream", "offline") == "offline"
-    if whole:
+    in_order = STREAMS[spec.get("stream", "offline")]
+    if in_order is offline:
         training = {"replay": "none", "coreset_share": 0.0, **training}
     for which in ("augment", "augment_stored"):
         if training.get(which) is not None:
             training[which] = parse_augment(training[which], data.sample_shape, delays_of(data.view))
     config = StreamConfig(**{**method(spec["method"]).suits, **training, **method(spec["method"]).training})
     begin = time.perf_counter()
-    done = run_stream(network, rule, offline(data) if whole else split_by_class(data), config)
+    done = run_stream(network, rule, in_order(data), config)
     return network, posteriors(rule, done.states), time.perf_counter() - begin
 
 

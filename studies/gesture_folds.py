@@ -10,11 +10,15 @@ network, settings and number of presentations. A fold's temperature comes from t
 judged by a temperature that he helped to choose: one for the whole signal, fitted at its end, or one for each fifth of
 it (`bayspike.predict.temperature`). With the directory of a run the temperature of all five folds is put
 on that run's networks, which learnt from users 1 to 14, and users 16 to 19 judge: what twelve strangers more are worth.
+
+`bayes-neuron` is the preset's rule with one thing changed: while learning, potentials are drawn at the neurons, each
+place of a map by itself, in place of one kernel for all places. What that costs is the difference on the same folds.
 """
 
 import argparse
 import json
 import time
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -41,22 +45,29 @@ from bayspike.spiking.network import Network
 from bayspike.storage.files import read_lines, write_lines
 
 OUT = Path("docs/results/gesture-folds.jsonl")
-FOLDS, LEARNERS, MEMBERS = (1, 2, 3, 4, 5), ("bayes", "sgd"), 10
+FOLDS, MEMBERS = (1, 2, 3, 4, 5), 10
+LEARNERS: dict[str, tuple[str, dict[str, Any]]] = {  # method, and what differs from its defaults
+    "bayes": ("bayes", OF_MAPS["bayes"]),
+    "sgd": ("sgd", OF_MAPS["sgd"]),
+    "bayes-neuron": ("bayes", {**OF_MAPS["bayes"], "sampling": "neuron"}),
+}
+DIFFERENCES = {"Bayes − SGD": ("bayes", "sgd"), "Drawn at the neurons − at the synapses": ("bayes-neuron", "bayes")}
 WAYS: tuple[Gather, ...] = ("mean", "logits")
 MEASURES = ("accuracy", "ece", "nll")
 FIFTHS = (15, 30, 45, 60, 75)  # steps at which a signal is judged
 
 
-def answers(how: str, network: Network, learnt: list[Posterior], samples: Samples, seed: int, way: Gather) -> Any:
-    """What a committee, or a point, says at every step, `(time, examples, classes)`."""
-    name, members = ("committee", MEMBERS) if method(how).bayesian else ("point", 1)
+def answers(of: str, network: Network, learnt: list[Posterior], samples: Samples, seed: int, way: Gather) -> Any:
+    """What a method's committee, or its point, says at every step, `(time, examples, classes)`."""
+    name, members = ("committee", MEMBERS) if method(of).bayesian else ("point", 1)
     predictor = make_predictor(name, network, learnt, members, committee_generator(seed), way)
     return predict_samples(predictor, samples, generator_for(seed, "folds")).probabilities.cpu()
 
 
 def settings(fold: int, how: str) -> dict[str, Any]:
     """With what a fold is learnt; a line made with others is made anew."""
-    spec = {"method": how, "rule": OF_MAPS[how], "network": {**MAPS, "seed": fold}}
+    of, rule = LEARNERS[how]
+    spec = {"method": of, "rule": rule, "network": {**MAPS, "seed": fold}}
     plain: dict[str, Any] = json.loads(json.dumps({**spec, "training": {**TRAINING, "seed": fold}}))
     return plain
 
@@ -65,7 +76,7 @@ def of_fold(fold: int, how: str) -> dict[str, Any]:
     """Learn from twelve users; the answers of the last step on the recordings of the other three."""
     data = catalogue.load("dvs_gesture", time=25, **DATA, **SEEN, validation=True, fold=fold)
     network, learnt, seconds = learn(settings(fold, how), data)
-    said = {way: at_fifths(answers(how, network, learnt, data.test, fold, way)) for way in WAYS}
+    said = {way: at_fifths(answers(LEARNERS[how][0], network, learnt, data.test, fold, way)) for way in WAYS}
     told = {way: [[[float(f"{p:.4g}") for p in row] for row in step] for step in said[way].tolist()] for way in WAYS}
     told["mean"] = told["mean"][-1:]  # the paper's way at the end alone: the file is large enough
     return {"labels": data.test.labels.tolist(), "said": told, "seconds": round(seconds)}
@@ -125,11 +136,16 @@ def scaled_folds(
     return found
 
 
+def judged(lines: list[dict[str, Any]]) -> list[str]:
+    """The learners that all folds have."""
+    return [how for how in LEARNERS if {line.get("fold") for line in lines if line["learner"] == how} >= set(FOLDS)]
+
+
 def over_time(lines: list[dict[str, Any]]) -> str:
     """ECE at every fifth of the signal, all folds together: as it is, by the temperature of the end, by each step's."""
     head = " | ".join(f"{step} of {FIFTHS[-1]}" for step in FIFTHS)
     rows = [f"| learner, logits | temperature | {head} |", "|" + "---|" * (2 + len(FIFTHS))]
-    for how in LEARNERS:
+    for how in judged(lines):
         plain, labels = gathered_folds(lines, how, "logits")
         ways = {"none": plain}
         for name, each_step in (("of the end", False), ("of each step", True)):
@@ -150,7 +166,7 @@ def table(lines: list[dict[str, Any]]) -> str:
     rows.append("|" + "---|" * 9)
     by_fold: dict[tuple[str, str], dict[int, dict[str, float]]] = {}
     for way in WAYS:
-        for how in LEARNERS:
+        for how in judged(lines):
             said, labels = gathered_folds(lines, how, way)
             folds = scaled_folds(lines, how, way)
             plain = scores(said[-1], labels)
@@ -160,13 +176,15 @@ def table(lines: list[dict[str, Any]]) -> str:
             cells += [f"{after['ece']:.3f}", f"{after['chance_ece']:.3f}", f"{after['nll']:.3f}"]
             rows.append(f"| {how} | {way} | {len(labels)} | {' | '.join(cells)} |")
     found = "\n".join(rows)
-    for way in WAYS:
+    for way, (words, pair) in product(WAYS, DIFFERENCES.items()):
+        if not all((how, way) in by_fold for how in pair):
+            continue
         differences = (
-            compare(*({fold: each[name] for fold, each in by_fold[how, way].items()} for how in LEARNERS))
+            compare(*({fold: each[name] for fold, each in by_fold[how, way].items()} for how in pair))
             for name in MEASURES
         )
         cells = [difference(name, each) for name, each in zip(MEASURES, differences, strict=True)]
-        found += f"\n\nBayes − SGD by fold, scaled, {way}: accuracy {cells[0]} points, ECE {cells[1]}, NLL {cells[2]}."
+        found += f"\n\n{words}, by fold, scaled, {way}: accuracy {cells[0]} points, ECE {cells[1]}, NLL {cells[2]}."
     return f"{found}\n\n{over_time(lines)}" + of_runs([line for line in lines if "run" in line])
 
 
