@@ -195,6 +195,7 @@ STEPS = (
     Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.4, "split-gestures"),
     Step("gesture-folds", "studies/gesture_folds.py runs/results/gestures-genuine", 0.3, lines="gesture-folds"),
     Step("foreign-gestures", "studies/foreign_gestures.py", 1, lines="foreign-gestures"),
+    Step("gesture-trials", "studies/gesture_trials.py", 1, lines="gesture-trials"),
     Step("delays", "studies/delays.py", 0.7, lines="delays"),
     Step("anytime", "studies/anytime.py runs/results/nmnist-maps runs/results/gestures-genuine", 0.3, lines="anytime"),
     Step("robustness", "studies/robustness.py", 1, lines="robustness"),

@@ -15,10 +15,10 @@ camera gets worse only when it is judged, and nobody is told:
 A learner notices (AUROC) if its uncertainty tells changed recordings from whole ones: by mutual information for a
 committee and by the discord of its members' spikes, by entropy for both. Beside it the controls: the same means with
 constant, permuted and matched variances, and the point with the noise that suits it best (see `predict.controls`).
+EWC is not among the learners: in the first task there is nothing to hold on to, and it learns as SGD does.
 """
 
 import argparse
-import json
 import time
 from collections import defaultdict
 from collections.abc import Callable
@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from cells import difference
 from torch import Tensor
 
 from bayspike.continual import StreamConfig, run_stream
@@ -44,14 +45,18 @@ from bayspike.predict.by_name import make_predictor
 from bayspike.predict.controls import NOISES, control, noisy, trace_power
 from bayspike.predict.predictors import Predictor, predict_samples
 from bayspike.rules.base import Rule
+from bayspike.runs.outcome.paired import compare
 from bayspike.runs.plan.experiment import offline
 from bayspike.seeds import generator_for
 from bayspike.spiking.network import Network, NetworkConfig, build
+from bayspike.storage.files import read_lines, write_lines
 
 OUT = Path("docs/results/robustness.jsonl")
-LEARNERS = ("bayes", "sgd")
+LEARNERS = ("bayes", "sgd", "bayes-binary", "ste")
+SPREADS = ("constant", "permuted", "matched")
 WRONG = (0.0, 0.1, 0.2, 0.4)
 CAMERA = {"noise": (0.01, 0.03, 0.1), "dead": (0.1, 0.3, 0.5), "drift": (1, 2, 4)}
+NAMES = ("kind", "size", "learner", "seed")  # what tells two lines apart
 EPOCHS = 4
 
 
@@ -105,26 +110,33 @@ def with_wrong_labels(samples: Samples, share: float, classes: int, seed: int) -
     return relabelled(samples, torch.where(wrong, other, samples.labels))
 
 
-def taught(label: str, data: Dataset, seed: int, controls: bool) -> dict[str, Predictor]:
-    """A learner of all digits, and what speaks for it; with `controls` those of its spread beside it."""
-    plain = {key: value for key, value in TUNED.get(label, {}).items() if "." not in key}
+def speakers(label: str) -> tuple[str, ...]:
+    """The names of a learner and of its controls."""
+    return (label, *(f"{label}, {each}" for each in (SPREADS if method(label).bayesian else ("best noise",))))
+
+
+def taught(label: str, data: Dataset, seed: int) -> dict[str, Predictor]:
+    """A learner of all digits, and what speaks for it, the controls of its spread beside it."""
+    chosen = TUNED.get(label, {})
+    plain = {key: value for key, value in chosen.items() if "." not in key}
     plain.pop("carry", None)  # there is one task
     rule: Rule = build_rule(label, plain)
-    config = NetworkConfig(data.train.inputs, classes=len(data.classes), seed=seed, **NETWORK)
-    network = build(config)
+    own = {key.removeprefix("network."): value for key, value in chosen.items() if key.startswith("network.")}
+    config = NetworkConfig(data.train.inputs, classes=len(data.classes), seed=seed, binary=rule.binary, **NETWORK)
+    network = build(replace(config, **own))
     training = StreamConfig(epochs=EPOCHS, anneal=0.98, replay="none", coreset_share=0.0, seed=seed)
     done = run_stream(network, rule, offline(data), training)
     kind = "committee" if method(label).bayesian else "point"
     learnt = posteriors(rule, done.states)
     spreads: dict[str, tuple[str, list[Posterior]]] = {label: (kind, learnt)}
-    if controls and kind == "committee":
-        assert data.held_back is not None
+    assert data.held_back is not None
+    if kind == "committee":
         power = trace_power(network, learnt, data.held_back, generator_for(seed, "power"))
-        for name in ("constant", "permuted", "matched"):
+        for name in SPREADS:
             drawn = generator_for(seed, "permuted")
             changed = [control(name, each, part, drawn) for each, part in zip(learnt, power, strict=True)]
             spreads[f"{label}, {name}"] = ("committee", changed)
-    elif controls:
+    else:
         noise = {size: [noisy(each, size) for each in learnt] for size in NOISES}
         best = min(noise, key=lambda size: chance(speaking("committee", network, noise[size], seed), data, seed))
         spreads[f"{label}, best noise"] = ("committee", noise[best])
@@ -158,10 +170,6 @@ def judged(predictor: Predictor, test: Samples, changed: Samples | None, seed: i
     return result
 
 
-def known(out: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in out.read_text("utf-8").splitlines()] if out.exists() else []
-
-
 def table(rows: list[dict[str, Any]]) -> str:
     """Markdown: mean ± std over seeds."""
     by_place: dict[tuple[str, float, str], list[dict[str, Any]]] = defaultdict(list)
@@ -170,13 +178,43 @@ def table(rows: list[dict[str, Any]]) -> str:
     lines = ["| what | how much | learner | accuracy % | ECE | NLL | noticed, by mutual information | by entropy "]
     lines[0] += "| by discord |"
     lines.append("|" + "---|" * 9)
-    for (kind, size, learner), of in by_place.items():
+    for (kind, size, learner), of in sorted(by_place.items(), key=lambda each: place(*each[0])):
         columns = (("accuracy", 100, 1), ("ece", 1, 3), ("nll", 1, 3))
         cells = [across(of, *each) for each in columns]
         keys = ("auroc_mutual_information", "auroc_entropy", "auroc_discord")
         cells += [across(of, key, 1, 2) for key in keys]
         lines.append(f"| {kind} | {size:g} | {learner} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def differences(rows: list[dict[str, Any]]) -> str:
+    """Markdown: by wrong labels, the committees less their controls and less their points, paired by seed."""
+    lines = ["| wrong labels | difference | seeds | accuracy, points | ECE | NLL |", "|" + "---|" * 6]
+    pairs = [("bayes", other) for other in (*speakers("bayes")[1:], *speakers("sgd"))]
+    pairs += [("bayes-binary", other) for other in (*speakers("bayes-binary")[1:], *speakers("ste"))]
+    for share in WRONG:
+        by_seed: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+        for row in rows:
+            if (row["kind"], row["size"]) == ("wrong labels", share):
+                by_seed[row["learner"]][row["seed"]] = row
+        for one, other in pairs:
+            found = {
+                key: compare(*({seed: row[key] for seed, row in by_seed[who].items()} for who in (one, other)))
+                for key in ("accuracy", "ece", "nll")
+            }
+            if found["nll"] is not None:
+                cells = " | ".join(difference(key, each) for key, each in found.items())
+                lines.append(f"| {100 * share:g} % | {one} − {other} | {found['nll']['seeds']} | {cells} |")
+    return "\n".join(lines)
+
+
+def place(kind: str, size: float, learner: str) -> tuple[int, float, int]:
+    """Where a line of the table stands: what is wrong, how much, and who."""
+    return (
+        ["wrong labels", *CAMERA].index(kind),
+        size,
+        [each for of in LEARNERS for each in speakers(of)].index(learner),
+    )
 
 
 def across(of: list[dict[str, Any]], key: str, scale: float, digits: int) -> str:
@@ -193,7 +231,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     if options.table:
-        print(table(known(options.out)))
+        print(table(read_lines(options.out)))
         return
     whole = catalogue.load("nmnist", downsample=2, time=20)
     rest, kept = stratified_split(whole.train.labels, 50, seed=0)
@@ -201,12 +239,13 @@ def main() -> None:
     for seed in range(options.seeds):
         for label in LEARNERS:
             for share in WRONG:
-                name = {"kind": "wrong labels", "size": share, "learner": label, "seed": seed}
-                if any(all(row[key] == value for key, value in name.items()) for row in known(options.out)):
+                name = {"kind": "wrong labels", "size": share, "seed": seed}
+                before = [row for row in read_lines(options.out) if {**name, **row} == row]
+                if {row["learner"] for row in before} >= set(speakers(label)):
                     continue
                 begin = time.perf_counter()
                 learnt = replace(data, train=with_wrong_labels(data.train, share, len(data.classes), seed))
-                predictors = taught(label, learnt, seed, controls=share == 0)
+                predictors = taught(label, learnt, seed)
                 rows = [
                     {**name, "learner": who, **judged(each, data.test, None, seed)} for who, each in predictors.items()
                 ]
@@ -218,8 +257,9 @@ def main() -> None:
                                 found = judged(each, data.test, changed, seed)
                                 rows.append({**name, "learner": who, "kind": kind, "size": size, **found})
                 rows[0]["seconds"] = round(time.perf_counter() - begin, 1)
-                with options.out.open("a", encoding="utf-8") as lines:
-                    lines.writelines(json.dumps(row) + "\n" for row in rows)
+                made = [{key: row[key] for key in NAMES} for row in rows]
+                kept = [row for row in read_lines(options.out) if {key: row[key] for key in NAMES} not in made]
+                write_lines(options.out, [*kept, *rows])
                 print(table(rows), flush=True)
 
 

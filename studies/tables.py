@@ -16,6 +16,8 @@ from typing import Any
 
 import foreign_gestures
 import gesture_folds
+import gesture_trials
+import robustness
 from cells import CONTROLS, difference, spread, without_empty_columns
 from memory_tables import memory, memory_controls, memory_paired
 
@@ -257,6 +259,9 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "costs": costs,
     "chip": chip,
     "gesture-folds": gesture_folds.table,
+    "gesture-trials": gesture_trials.table,
+    "robustness-paired": robustness.differences,
+    "robustness": robustness.table,
     "foreign-gestures": foreign_gestures.table,
     "foreign": foreign,
     "paired": paired,

@@ -55,7 +55,7 @@ def test_both_learners_are_told_and_their_difference_by_fold() -> None:
     told = gesture_folds.table(lines).splitlines()
     assert told[2].startswith("| bayes | mean | 50 | 90.0 | 0.100 | ")
     assert told[3].startswith("| sgd | mean | 50 | 80.0 | 0.000 | 0.500 | 0.000 | ")
-    assert told[7].startswith("Bayes − SGD by fold, scaled, mean: accuracy **+10.00 [+10.00, +10.00]** points, ECE ")
+    assert told[7].startswith("Bayes − SGD, by fold, scaled, mean: accuracy **+10.00 [+10.00, +10.00]** points, ECE ")
 
 
 def test_what_the_file_has_is_learnt_again_only_with_other_settings(
@@ -75,11 +75,11 @@ def test_what_the_file_has_is_learnt_again_only_with_other_settings(
     for _ in range(2):
         monkeypatch.setattr("sys.argv", ["gesture_folds.py"])
         gesture_folds.main()
-    assert len(learnt) == 9
+    assert len(learnt) == 14
     assert (1, "sgd") not in learnt
     assert (2, "sgd") in learnt
     lines = [json.loads(line) for line in out.read_text().splitlines()]
-    assert len(lines) == 10
+    assert len(lines) == 15
     assert kept in lines
     assert of_before not in lines
     expected = fit_temperature(torch.tensor([[0.8, 0.2]] * 40), torch.tensor(([0] * 8 + [1] * 2) * 4)).value
