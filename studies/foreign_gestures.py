@@ -18,11 +18,13 @@ import argparse
 import json
 import time
 from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 import torch
+from cells import difference
 from events import learn
 
 from bayspike.data import catalogue
@@ -33,6 +35,7 @@ from bayspike.predict.controls import judge_controls
 from bayspike.predict.gathering import Gather
 from bayspike.predict.predictors import Committee, predict_samples
 from bayspike.predict.temperature import Temperature, fit_temperature
+from bayspike.runs.outcome.paired import compare
 from bayspike.seeds import generator_for
 
 OUT = Path("docs/results/foreign-gestures.jsonl")
@@ -43,6 +46,15 @@ CASES: dict[str, dict[str, Any]] = {
     f"gestures-{'-'.join(map(str, group))}": {"untaught": list(group), "foreign_light": "none"} for group in GROUPS
 } | {f"light-{light}": {"foreign_light": light} for light in LIGHTS}
 SCORES = ("auroc_mutual_information", "auroc_entropy", "auroc_discord", "auroc_inputs")
+OTHERS = {  # what the committee's mutual information is held against: learner, spread, score
+    ("bayes", "constant", SCORES[0]): "that of constant precisions",
+    ("bayes", "permuted", SCORES[0]): "that of permuted precisions",
+    ("bayes", "matched", SCORES[0]): "that of matched noise",
+    ("bayes", "learnt", SCORES[1]): "its own entropy",
+    ("bayes", "zero", SCORES[1]): "the entropy of its means alone",
+    ("sgd", "noise", SCORES[0]): "that of SGD with its best noise",
+    ("sgd", "point", SCORES[1]): "the entropy of SGD",
+}
 
 
 def judged(case: str, learner: str, seed: int) -> dict[str, Any]:
@@ -90,6 +102,25 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
+def differences(lines: list[dict[str, Any]]) -> str:
+    """The committee's mutual information less other scores, paired by what was left out and seed."""
+    rows = ["| left out | steps | the committee's mutual information less | cases | AUROC |", "|" + "---|" * 5]
+    places: dict[tuple[str, str], dict[tuple[str, str, str], dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    cases = {key: number for number, key in enumerate(dict.fromkeys((line["case"], line["seed"]) for line in lines))}
+    for line in lines:
+        for how, spreads in line["found"].items():
+            place = places[line["case"].split("-")[0], how]
+            for (name, scores), score in product(spreads.items(), SCORES):
+                if scores[score] is not None:
+                    place[line["learner"], name, score][cases[line["case"], line["seed"]]] = scores[score]
+    for (kind, how), found in places.items():
+        for other, words in OTHERS.items():
+            each = compare(found["bayes", "learnt", SCORES[0]], found[other])
+            if each is not None:
+                rows.append(f"| {kind} | {how} | {words} | {each['seeds']} | {difference('auroc', each)} |")
+    return "\n".join(rows)
+
+
 def of(found: list[dict[str, Any]], measure: str, digits: int, scale: float = 1.0) -> str:
     values = [scale * each[measure] for each in found if each[measure] is not None]
     if not values:
@@ -106,7 +137,7 @@ def main() -> None:
     torch.set_num_threads(1)
     known = [json.loads(line) for line in OUT.read_text("utf-8").splitlines()] if OUT.exists() else []
     if options.table:
-        print(table(known))
+        print(table(known), differences(known), sep="\n\n")
         return
     for seed in range(options.seeds):
         for case in options.cases or CASES:

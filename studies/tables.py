@@ -262,6 +262,7 @@ KINDS: dict[str, Callable[[Any], str]] = {
     "gesture-trials": gesture_trials.table,
     "robustness-paired": robustness.differences,
     "robustness": robustness.table,
+    "foreign-gestures-paired": foreign_gestures.differences,
     "foreign-gestures": foreign_gestures.table,
     "foreign": foreign,
     "paired": paired,

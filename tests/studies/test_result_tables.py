@@ -173,3 +173,26 @@ def test_what_was_left_out_is_told_with_its_mean_over_the_cases() -> None:
         "| gestures | mean | bayes | learnt | 80.0 ± 0.0 | 0.700 ± 0.141 | 0.500 ± 0.000 |  |  |",
         "| light | mean | bayes | learnt | 80.0 | 0.500 | 0.500 |  |  |",
     ]
+
+
+def test_what_a_committee_notices_is_held_against_others_case_by_case() -> None:
+    """By hand: 0.1 and 0.3 above SGD's entropy; half an interval is 12.706 · 0.1414 / √2 = 1.271."""
+
+    def told(case: str, learner: str, name: str, known: float | None, entropy: float) -> dict:
+        scores = {"auroc_mutual_information": known, "auroc_entropy": entropy}
+        scores |= {"auroc_discord": None, "auroc_inputs": None}
+        return {"case": case, "learner": learner, "seed": 0, "found": {"logits": {name: scores}}}
+
+    lines = [
+        told("gestures-0-1", "bayes", "learnt", 0.6, 0.6),
+        told("gestures-0-1", "sgd", "point", None, 0.5),
+        told("gestures-2-3", "bayes", "learnt", 0.8, 0.8),
+        told("gestures-2-3", "sgd", "point", None, 0.5),
+        told("gestures-4-5", "bayes", "learnt", 0.9, 0.9),
+        told("light-lab", "bayes", "learnt", 0.9, 0.9),
+    ]
+    rows = foreign_gestures.differences(lines).splitlines()[2:]
+    assert rows == [
+        "| gestures | logits | its own entropy | 3 | +0.0000 [+0.0000, +0.0000] |",
+        "| gestures | logits | the entropy of SGD | 2 | +0.2000 [−1.0706, +1.4706] |",
+    ]
