@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 
 FOUR = "--method bayes-stream si ewc-online finetune"  # of the streams without boundaries
-MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --kernels compiled"
+MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --stored 0 10 45 450 --kernels compiled"
 SIX_DVS = "--method ewc bayes sgd ewc-binary bayes-binary ste"
 
 # Five seeds where one costs less than ten minutes. A study that asks trained networks comes after their runs.
@@ -229,14 +229,20 @@ STEPS = (
     Step(
         "memory-tuning-fashion",
         f"{MEMORY_OF_GARMENTS.format('tune')} --learners ewc sgd coreset-only",
-        0.3,
+        0.6,
         lines="memory-tuning-fashion-mnist",
     ),
     Step(
         "memory-fashion",
         f"{MEMORY_OF_GARMENTS.format('judge')} --learners bayes ewc sgd coreset-only --as-it-comes "
         "--train-examples 10000 --seeds 3",
-        0.3,
+        0.9,
+        lines="memory-split-fashion-mnist-10000",
+    ),
+    Step(
+        "memory-figure-fashion",
+        "studies/memory_split_mnist.py draw --data fashion_mnist --train-examples 10000",
+        0,
         lines="memory-split-fashion-mnist-10000",
     ),
     Step("exact-posterior", "studies/exact_posterior.py", 0.5, lines="exact-posterior"),
