@@ -154,9 +154,10 @@ def main() -> None:
                     begin = time.perf_counter()
                     spec = spec_of(stream, how, settings, fold)
                     line = {"stream": stream, "fold": fold, "spec": spec, **judged(stream, how, settings, fold)}
-                    known.append({**line, "all": round(time.perf_counter() - begin)})
+                    line["all"] = round(time.perf_counter() - begin)
+                    known = [*read_lines(OUT), line]  # others may have been tried meanwhile
                     write_lines(OUT, known)
-                    print(table(known[-1:]).splitlines()[-1], f"{known[-1]['all']} s", flush=True)
+                    print(table([line]).splitlines()[-1], f"{line['all']} s", flush=True)
     print(table(known))
 
 
