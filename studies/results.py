@@ -40,6 +40,7 @@ class Step(NamedTuple):
 
 FOUR = "--method bayes-stream si ewc-online finetune"  # of the streams without boundaries
 MEMORY_OF_GARMENTS = "studies/memory_split_mnist.py {} --data fashion_mnist --stored 0 10 45 450 --kernels compiled"
+FOREIGN_GESTURES = "gestures-0-1 gestures-2-3 gestures-4-5 gestures-6-7 gestures-8-9-10 light-natural"
 SIX_DVS = "--method ewc bayes sgd ewc-binary bayes-binary ste"
 
 # Five seeds where one costs less than ten minutes. A study that asks trained networks comes after their runs.
@@ -194,7 +195,7 @@ STEPS = (
     ),
     Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.4, "split-gestures"),
     Step("gesture-folds", "studies/gesture_folds.py runs/results/gestures-genuine", 0.3, lines="gesture-folds"),
-    Step("foreign-gestures", "studies/foreign_gestures.py", 1, lines="foreign-gestures"),
+    Step("foreign-gestures", f"studies/foreign_gestures.py {FOREIGN_GESTURES}", 0.8, lines="foreign-gestures"),
     Step("gesture-trials", "studies/gesture_trials.py", 1, lines="gesture-trials"),
     Step("delays", "studies/delays.py", 0.7, lines="delays"),
     Step("anytime", "studies/anytime.py runs/results/nmnist-maps runs/results/gestures-genuine", 0.3, lines="anytime"),
