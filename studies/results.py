@@ -194,6 +194,12 @@ STEPS = (
         ("reliability", "over_time", "foreign_confidence"),
     ),
     Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.4, "split-gestures"),
+    Step(  # the rate that suits strangers best, of four
+        "split-gestures-sgd",
+        "split-gestures --preset laptop --method sgd --seeds 3 --set sgd.lr=0.03",
+        0.2,
+        "split-gestures-sgd",
+    ),
     Step("gesture-folds", "studies/gesture_folds.py runs/results/gestures-genuine", 0.3, lines="gesture-folds"),
     Step("foreign-gestures", f"studies/foreign_gestures.py {FOREIGN_GESTURES}", 0.8, lines="foreign-gestures"),
     Step("gesture-trials", "studies/gesture_trials.py", 1, lines="gesture-trials"),
