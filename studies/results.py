@@ -193,6 +193,12 @@ STEPS = (
         "gestures-genuine",
         ("reliability", "over_time", "foreign_confidence"),
     ),
+    Step(
+        "gestures-binary",
+        "dvs-gestures --preset demo --method bayes sgd bayes-binary ste --epochs 15 --seeds 5",
+        0.2,
+        "gestures-binary",
+    ),
     Step("split-gestures", "split-gestures --preset laptop --seeds 3", 0.4, "split-gestures"),
     Step(  # the rate that suits strangers best, of four
         "split-gestures-sgd",
