@@ -163,7 +163,7 @@ STEPS = (
     Step("width", "studies/width.py", 0.1, lines="width"),
     Step("foreign-after-tasks", "studies/foreign_after_tasks.py", 0.5, lines="foreign-after-tasks"),
     Step("inputs-alone", "studies/inputs_alone.py", 0.1, lines="inputs-alone"),
-    Step("rotated-mnist", "rotated-mnist --preset laptop --seeds 3 --kernels compiled", 0.3, "rotated-mnist"),
+    Step("rotated-mnist", "rotated-mnist --preset laptop --seeds 5 --kernels compiled", 0.3, "rotated-mnist"),
     Step("drifting-mnist", "drifting-mnist --preset laptop --seeds 5 --kernels compiled", 0.4, "drifting-mnist"),
     Step(
         "split-fashion-mnist",
