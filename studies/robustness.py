@@ -208,6 +208,12 @@ def differences(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def is_known(rows: list[dict[str, Any]], label: str, share: float, seed: int) -> bool:
+    """Whether the learner and all its controls have been judged with this share of wrong labels."""
+    same = [row for row in rows if (row["kind"], row["size"], row["seed"]) == ("wrong labels", share, seed)]
+    return {row["learner"] for row in same} >= set(speakers(label))
+
+
 def place(kind: str, size: float, learner: str) -> tuple[int, float, int]:
     """Where a line of the table stands: what is wrong, how much, and who."""
     return (
@@ -240,8 +246,7 @@ def main() -> None:
         for label in LEARNERS:
             for share in WRONG:
                 name = {"kind": "wrong labels", "size": share, "seed": seed}
-                before = [row for row in read_lines(options.out) if {**name, **row} == row]
-                if {row["learner"] for row in before} >= set(speakers(label)):
+                if is_known(read_lines(options.out), label, share, seed):
                     continue
                 begin = time.perf_counter()
                 learnt = replace(data, train=with_wrong_labels(data.train, share, len(data.classes), seed))

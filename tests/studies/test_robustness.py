@@ -27,3 +27,11 @@ def test_lines_go_by_what_is_wrong_then_by_how_much_then_by_learner() -> None:
         "wrong labels sgd",
         "dead ste",
     ]
+
+
+def test_a_learner_is_known_only_with_its_controls_at_the_same_share_and_seed() -> None:
+    rows = [row(who, 0, 1.0, size=0.0) for who in robustness.speakers("bayes")] + [row("bayes", 0, 1.0)]
+    assert robustness.is_known(rows, "bayes", 0.0, 0)
+    assert not robustness.is_known(rows, "bayes", 0.1, 0)  # without controls
+    assert not robustness.is_known(rows, "bayes", 0.0, 1)
+    assert not robustness.is_known(rows, "bayes-binary", 0.0, 0)
